@@ -2,17 +2,17 @@
 /*
  * The interface between rdma-target and its plugins; see rdma-block-plugin(3).
  *
- * A plugin is a shared object, rdma-block-plugin-NAME.so. It is a *store*, which
- * keeps blocks, or a *layer*, which stands on another backend and changes what
- * passes. rdma-target loads it when a volume names it:
+ * A plugin is a shared object, rdma-block-plugin-NAME.so. It is a *store*,
+ * which keeps blocks, or a *layer*, which stands on another backend and changes
+ * the I/O that passes. rdma-target loads it if a volume names it:
  *
  *     rdma-target --backing NAME:LOCATION[,PARAM=VALUE]...     a store
  *     rdma-target --backing SPEC,layer=NAME[,PARAM=VALUE]...   a layer on SPEC
  *
- * Growth. Structs grow at their ends only. The side that makes a struct sets its
- * size member to sizeof the struct; the side that reads it treats what lies
- * beyond size as zero. A NULL function or a capability of zero means "no".
- * An incompatible change gets another RBP_ABI and another symbol.
+ * Growth. Structs grow at their ends only. The side that makes a struct sets
+ * its size member to sizeof the struct; the side that reads it treats members
+ * beyond size as zero. A NULL function or a capability of zero means "no". An
+ * incompatible change gets another RBP_ABI and another symbol.
  *
  * Threads. Each function says which thread calls it:
  *   [setup]   one thread, before rdma-target serves or after it has stopped; the
@@ -25,16 +25,17 @@
  * I/O. Every rbp_io that is submitted is ended exactly once, by host->done().
  * rdma-target checks offset and len before: they are multiples of
  * rbp_info.block_size, len is not 0 (but for RBP_FLUSH, where both are 0), and
- * the range lies inside the volume. It never asks for what the plugin has not
- * declared in rbp_info.caps. The buffer is the plugin's to use until it ends the
- * I/O; before that the plugin must have stopped using it. Nobody else changes the
- * data of a write meanwhile: the plugin need not copy it.
+ * the range lies inside the volume. It submits no operation that the plugin has
+ * not declared in rbp_info.caps. The plugin may use the buffer until it ends
+ * the I/O, and must stop using it before. No one else changes the data of a
+ * write meanwhile, so the plugin need not copy it.
  *
  * Durability. RBP_FLUSH covers every write, unmap and zero that was ended
- * before the flush was submitted, on any queue. When a flush fails, rdma-target
- * fails every later one of that volume until the volume is opened again. Not so
- * after -ENOTCONN: the flush was not done because the store cannot be reached, and
- * nothing is lost by that. A later flush that succeeds covers the same writes.
+ * before the flush was submitted, on any queue. If a flush fails, rdma-target
+ * fails every later flush of that volume until the volume is opened again.
+ * -ENOTCONN is an exception: the flush was not done because the store cannot be
+ * reached, and no data is lost. A later flush that succeeds covers the same
+ * writes.
  */
 #ifndef RDMA_BLOCK_PLUGIN_H
 #define RDMA_BLOCK_PLUGIN_H
@@ -53,11 +54,11 @@ struct rbp_queue; /* a volume on one worker; rdma-target's */
 struct rbp_watch; /* a file descriptor that a worker watches; rdma-target's */
 struct rbp_timer; /* of a worker; rdma-target's */
 
-/* rbp_host.watch_add(): as POLLIN and POLLOUT of poll(2). */
+/* rbp_host.watch_add(): like POLLIN and POLLOUT of poll(2). */
 enum {
 	RBP_READABLE = 1 << 0,
 	RBP_WRITABLE = 1 << 2,
-	/* As POLLERR and POLLHUP; told, but not to be asked for. */
+	/* Like POLLERR and POLLHUP: reported, but must not be requested. */
 	RBP_BROKEN = 1 << 3,
 	RBP_HUNG_UP = 1 << 4,
 };
@@ -66,8 +67,8 @@ enum rbp_op {
 	RBP_READ = 1,
 	RBP_WRITE = 2,
 	RBP_FLUSH = 3,
-	RBP_UNMAP = 4,	/* deallocates; the range reads as zeroes if
-			 * RBP_UNMAP_ZEROES, else as anything */
+	RBP_UNMAP = 4,	/* deallocates; the range reads as zeroes with
+			 * RBP_UNMAP_ZEROES, otherwise as any data */
 	RBP_ZERO = 5,	/* the range reads as zeroes */
 	RBP_EXTENT = 6, /* is the range allocated at its begin, and how far? */
 };
@@ -77,43 +78,46 @@ enum {
 	RBP_FUA = 1 << 0,	/* WRITE, ZERO: stable before it is ended */
 	RBP_MAY_UNMAP = 1 << 1, /* ZERO: may deallocate the range */
 	/* UNMAP, ZERO of a store with rbp_info.memory: devices have pinned its
-	 * pages. They stay where they are, and are overwritten. */
+	 * pages. The store must not free or move them; it overwrites them. */
 	RBP_KEEP_PAGES = 1 << 2,
 };
 
 /* rbp_info.caps */
 enum {
-	RBP_CAN_WRITE = 1 << 0, /* else the volume is read-only */
+	RBP_CAN_WRITE = 1 << 0, /* otherwise the volume is read-only */
 	RBP_CAN_FLUSH = 1 << 1,
-	RBP_CAN_FUA = 1 << 2,	 /* else rdma-target writes, then flushes */
-	RBP_CAN_UNMAP = 1 << 3,	 /* needs unmap_granularity */
-	RBP_CAN_ZERO = 1 << 4,	 /* else rdma-target writes zeroes */
-	RBP_CAN_EXTENT = 1 << 5, /* else all blocks count as allocated */
-	/* Writes that were ended may be lost by a power cut until a FLUSH;
-	 * needs RBP_CAN_FLUSH. */
+	RBP_CAN_FUA = 1 << 2,	/* otherwise rdma-target writes, then flushes */
+	RBP_CAN_UNMAP = 1 << 3, /* needs unmap_granularity */
+	RBP_CAN_ZERO = 1 << 4,	/* otherwise rdma-target writes zeroes */
+	RBP_CAN_EXTENT = 1 << 5, /* otherwise all blocks count as allocated */
+	/* A power cut may lose writes that were ended, until a FLUSH. Needs
+	 * RBP_CAN_FLUSH. */
 	RBP_WRITE_CACHE = 1 << 8,
-	/* The blocks, and all writes that were ended, outlive rdma-target, also
-	 * when it is killed. Without this the volume is another disk after each
-	 * start, and initiators are told that writes may be gone. */
+	/* The blocks, and all writes that were ended, survive the end of
+	 * rdma-target, even if it is killed. Without this flag, the volume is
+	 * another disk after each start, and initiators are told that writes
+	 * may be lost. */
 	RBP_LASTING = 1 << 9,
 	RBP_UNMAP_ZEROES = 1 << 10,
 	RBP_ROTATIONAL = 1 << 11,
 	RBP_READ_CACHE = 1 << 12, /* reading a block again is faster */
-	/* Of RBP_LASTING, only what a FLUSH has covered outlives rdma-target: the
-	 * cache is in its memory. Needs RBP_WRITE_CACHE. */
+	/* With RBP_LASTING: only writes that a FLUSH has covered survive the
+	 * end of rdma-target, because the cache is in its memory. Needs
+	 * RBP_WRITE_CACHE. */
 	RBP_LOSES_UNFLUSHED = 1 << 13,
 };
 
 /* rbp_info.open_flags */
 enum {
-	RBP_OPEN_READ_ONLY = 1 << 0, /* nothing will be written */
+	RBP_OPEN_READ_ONLY = 1 << 0, /* the volume will not be written */
 };
 
 /* rbp_plugin.needs: system calls that the sandbox must allow while volumes are
- * served. Threads and files that are read or written need nothing. */
+ * served. Threads, and reading and writing files, need no flag. */
 enum {
-	/* Sockets, and connections to others. open() is called without
-	 * capabilities, but for locking memory: its threads would keep them. */
+	/* Sockets, and connections to other programs. open() is called without
+	 * capabilities, except the one for locking memory: threads that it
+	 * starts would keep them. */
 	RBP_NEEDS_NETWORK = 1 << 0,
 };
 
@@ -130,31 +134,32 @@ struct rbp_io {
 	uint64_t extent_len;
 	int extent_mapped;
 
-	/* May be set before done(io, error) of READ and WRITE: the bytes from
-	 * the begin that are done. */
+	/* May be set before done(io, error) of READ and WRITE: the number of
+	 * bytes, from the begin, that are done. */
 	uint64_t progress;
 
 	struct rbp_queue *queue;
-	void *queue_data; /* what queue_add() has returned */
+	void *queue_data; /* the value that queue_add() returned */
 	void *scratch; /* rbp_plugin.scratch_len bytes for the plugin, aligned
-			   * to 16; not cleared. NULL when 0 */
+		        * to 16; not cleared. NULL if that is 0 */
 
-	/* A layer's: of an I/O that host->child() has returned. */
+	/* Set by a layer, in an I/O that host->child() has returned. */
 	void (*ended)(struct rbp_io *child, int res);
 	struct rbp_io *parent;
 
-	/* rbp_paths.epoch, as it was when the command began that this is a part
-	 * of; 0: not known. The plugin ends the I/O with -ESHUTDOWN if it is
-	 * another one now: another target may have written since the command
-	 * has read. Only where rbp_paths has an epoch. */
+	/* The value of rbp_paths.epoch when the command of this I/O began; 0:
+	 * not known. If the present epoch is another one, the plugin ends the
+	 * I/O with -ESHUTDOWN: another target may have written after the
+	 * command has read. Only if rbp_paths has an epoch. */
 	uint64_t epoch;
 
 	/* put_notes(): the version that the notes replace. */
 	uint64_t version;
 };
 
-/* What a volume is; open() fills it in. rdma-target has set size and open_flags,
- * and all else to zero; for a layer, to what the backend below has said. */
+/* The properties of a volume; open() fills them in. rdma-target has set size
+ * and open_flags, and all other members to zero; for a layer, to the values of
+ * the backend below. */
 struct rbp_info {
 	uint32_t size;
 	uint32_t open_flags;
@@ -164,57 +169,59 @@ struct rbp_info {
 				     * power of two up to 4096 */
 	uint32_t optimal_io;	    /* best unit, bytes; 0: unknown */
 	uint64_t unmap_granularity; /* bytes */
-	/* A write of at most so many bytes is done whole or not at all,
-	 * also when the power fails; 0: no such promise. */
+	/* A write of at most this many bytes is done completely or not at all,
+	 * even if the power fails; 0: no such promise. */
 	uint32_t atomic_write;
 	/* Threads for the blocking functions, 1 ... 64; 0: 4. */
 	uint32_t threads;
-	/* Names the stored data: the same text for the same data, from every
-	 * machine, and another one for other data. Empty: the plugin cannot
-	 * tell; then the volume's identity follows LOCATION. */
+	/* Identifies the stored data: the same text for the same data on every
+	 * machine, and another text for other data. Empty: the plugin does not
+	 * know; then the volume's identity depends on LOCATION. */
 	char identity[128];
-	/* Set by rdma-target: the volume's block, bytes. offset and len of every
-	 * I/O are multiples of it, too. */
+	/* Set by rdma-target: the block size of the volume, bytes. offset and
+	 * len of every I/O are multiples of it, too. */
 	uint32_t volume_block;
-	/* Set by rdma-target for a layer: by this text the data below is recognised
-	 * when it is served again; empty: nothing tells. */
+	/* Set by rdma-target for a layer: this text identifies the data below
+	 * when it is served again. Empty: nothing identifies it. */
 	char below_mark[320];
-	/* A store's: all blocks lie here until close(), to be read and written in
-	 * place, by RDMA too. rdma-target asks for READ and WRITE only where a layer
-	 * stands on the store. The volume does not grow. NULL: not so. */
+	/* Set by a store: all blocks lie here until close(). rdma-target and
+	 * RDMA read and write them in place. READ and WRITE are only submitted
+	 * if a layer stands on the store. The volume does not grow. NULL: the
+	 * blocks are elsewhere. */
 	void *memory;
 };
 
 /*
  * Several targets may serve the same data, one at a time. Each is a group of
- * ports (ALUA); they have the numbers 1 ... cnt. A target that is not active ends
- * every I/O with -ESHUTDOWN. Before a target becomes active, the plugin has seen
- * to it that no write of another one can reach the data any more. Writes that
- * the other one has ended are not lost by that: they are there, and the next
- * flush covers them.
+ * ports (ALUA); they have the numbers 1 ... cnt. A target that is not active
+ * ends every I/O with -ESHUTDOWN. Before a target becomes active, the plugin
+ * makes sure that no write of another target can reach the data any more.
+ * Writes that the other target has ended are not lost: they are there, and the
+ * next flush covers them.
  */
 struct rbp_paths {
 	uint32_t size;
 	uint32_t cnt;	 /* up to 8; 0: this target alone serves the data */
 	uint32_t own;	 /* this target. cnt and own never change */
 	uint32_t active; /* the one that serves; 0: none, or not known */
-	/* Grows whenever this target begins or ceases to serve the data; from 1
-	 * on. 0: not told. */
+	/* Grows whenever this target begins or stops to serve the data; starts
+	 * at 1. 0: not reported. */
 	uint64_t epoch;
 };
 
 /*
- * Notes are some bytes that these targets share. They lie beside the data and
- * last as long as the data does; rdma-target keeps persistent reservations there.
- * Each change gives them the next version. Before the first one, the version is
- * 0, and there are no bytes.
+ * Notes are some bytes that these targets share. They are stored with the data
+ * and exist as long as the data; rdma-target stores persistent reservations
+ * there. Each change increments their version. Before the first change, the
+ * version is 0, and there are no bytes.
  *
  * A plugin with put_notes() passes the notes to host->notes()
  *   - in open();
- *   - whenever it learns of a newer version, and it looks for one as long as
- *     this target may become active;
+ *   - whenever it learns of a newer version. It looks for one as long as this
+ *     target may become active;
  *   - when it has made sure that no other target can write, and before this
- *     target becomes active. If host->notes() fails then, it must not.
+ *     target becomes active. If host->notes() fails then, this target must not
+ *     become active.
  */
 #define RBP_NOTES_MAX 16384 /* bytes */
 
@@ -234,7 +241,7 @@ struct rbp_param {
 	const char *help; /* one line */
 };
 
-/* Parameters as open() gets them, each that has a value or a default. */
+/* Parameters that open() gets: each one that has a value or a default. */
 struct rbp_arg {
 	const char *name; /* NULL ends the list */
 	const char *text;
@@ -243,7 +250,8 @@ struct rbp_arg {
 
 /*
  * Plain functions that may block, for plugins without submit(). Several threads
- * call them at once (rbp_info.threads). 0, or a negative errno. [helper]
+ * call them at once (rbp_info.threads). They return 0 or a negative errno.
+ * [helper]
  */
 struct rbp_blocking {
 	uint32_t size;
@@ -257,126 +265,134 @@ struct rbp_blocking {
 		      int *ret_mapped);
 };
 
-/* Where a layer has NULL for measure(), paths(), set_path() or used(), the backend
- * below is asked. */
+/* If a layer has NULL for measure(), paths(), set_path() or used(), rdma-target
+ * calls the function of the backend below. */
 struct rbp_plugin {
 	uint32_t size;
 	uint32_t is_layer;
 	const char *name;    /* as in the file's name */
 	const char *version; /* of the plugin, for people */
-	const char *help;    /* one line: what it is, and what LOCATION means */
+	const char *help;    /* one line: what it is, and the meaning of
+			      * LOCATION */
 	const struct rbp_param *params; /* ends with a NULL name; may be NULL */
 	uint32_t needs;
 	uint32_t scratch_len; /* bytes for each I/O, up to 64 KiB */
 	/*
-	 * [setup] Opens a volume. @location is what stands behind "NAME:"; of a
-	 * layer it is NULL. @location and @args live until close(). 0 and *ret_v, or a negative
-	 * errno and one clause in @msg: what is wrong and what to try.
+	 * [setup] Opens a volume. @location is the text after "NAME:"; for a
+	 * layer it is NULL. @location and @args live until close(). Returns 0
+	 * and *ret_v, or a negative errno and one clause in @msg: what is wrong
+	 * and what to try.
 	 */
 	int (*open)(struct rbp_vol *vol, const char *location,
 		    const struct rbp_arg *args, void **ret_v,
 		    struct rbp_info *info, char *msg, size_t msg_len);
-	/* [setup] Nothing is in flight, every queue is gone. */
+	/* [setup] Nothing is in flight, and every queue is deleted. */
 	void (*close)(void *v);
 	/*
-	 * [setup] A worker is going to submit. 0 and *ret_queue_data, or a
-	 * negative errno. queue_del() undoes it: [setup] or [worker], nothing of
-	 * the queue is in flight. Both may be NULL.
+	 * [setup] A worker is about to submit. Returns 0 and *ret_queue_data,
+	 * or a negative errno. queue_del() undoes it: [setup] or [worker],
+	 * nothing of the queue is in flight. Both may be NULL.
 	 */
 	int (*queue_add)(void *v, struct rbp_queue *queue,
 			 void **ret_queue_data);
 	void (*queue_del)(void *queue_data);
-	/* [worker] Begins @io, which host->done() ends, maybe at once. NULL: the
-	 * blocking functions are called. A layer must have it. */
+	/* [worker] Begins @io. host->done() ends it, maybe at once. NULL:
+	 * rdma-target calls the blocking functions. A layer must have it. */
 	void (*submit)(void *v, struct rbp_io *io);
 	const struct rbp_blocking *blocking;
-	/* [any] The bytes that the store has now. NULL: they do not change; a layer
-	 * that is as large as the backend below grows with it. */
+	/* [any] Returns the present size of the store in bytes. NULL: the size
+	 * does not change; a layer that is as large as the backend below grows
+	 * with it. */
 	int (*measure)(void *v, uint64_t *ret_bytes);
-	/* [worker] The end of a turn of the worker in which submit() was called,
-	 * once for all of them: what belongs together can be passed on
+	/* [worker] Called once at the end of a turn of the worker in which
+	 * submit() was called. The plugin can now pass on the I/Os of the turn
 	 * together. May be NULL. */
 	void (*kick)(void *v, void *queue_data);
-	/* [any] Who serves the data, as far as is known without asking others.
-	 * NULL: this target alone. rdma-target has set ret->size. */
+	/* [any] Reports which target serves the data, as far as this is known
+	 * without asking others. NULL: only this target. rdma-target has set
+	 * ret->size. */
 	void (*paths)(void *v, struct rbp_paths *ret);
-	/* [worker] Where paths() has a cnt: makes this target the active one
-	 * (io->offset is 1), or lets go (0); op is 0. host->done(io, 0): it is
-	 * so. */
+	/* [worker] If paths() has a cnt: makes this target the active one
+	 * (io->offset is 1), or releases the data (0); op is 0. host->done(io,
+	 * 0): this is done. */
 	void (*set_path)(void *v, struct rbp_io *io);
 	/*
 	 * [any] Changes parameters while the volume is served: those of @args,
-	 * which live for the call; one call of a volume at a time. It must not
-	 * block. 0; or a negative errno, one clause in @msg, and nothing has
-	 * changed. NULL: no parameter can be changed.
+	 * which live for the call. Only one call of a volume at a time. It must
+	 * not block. Returns 0; or a negative errno and one clause in @msg, and
+	 * nothing has changed. NULL: no parameter can be changed.
 	 */
 	int (*set_params)(void *v, const struct rbp_arg *args, char *msg,
 			  size_t msg_len);
 	/*
-	 * [worker] Asks the store for the notes. host->done(io, 0): host->notes()
-	 * has had what the store held after this call, or newer ones. All three
-	 * functions for notes, or none.
+	 * [worker] Asks the store for the notes. host->done(io, 0):
+	 * host->notes() has been called with the notes that the store had after
+	 * this call, or with newer ones. A plugin has all three functions for
+	 * notes, or none.
 	 */
 	void (*get_notes)(void *v, struct rbp_io *io);
 	/*
-	 * [worker] Puts io->len bytes at io->buf in the place of the notes that
-	 * have io->version. One call of a volume at a time.
+	 * [worker] Replaces the notes of io->version by io->len bytes at
+	 * io->buf. Only one call of a volume at a time.
 	 *   0         They are stable, and have the next version. Every target
 	 *             that can write has them: its host->notes() has returned 0,
 	 *             or notes_taken() was called. Also this one.
 	 *   -ESTALE   The notes have another version. Nothing has changed.
-	 *   others    It is not known: the notes are as they were or as they were
+	 *   others    Unknown: the notes are as they were or as they were
 	 *             to be, maybe from a later time on.
 	 */
 	void (*put_notes)(void *v, struct rbp_io *io);
-	/* [any] What host->notes() of @version, or of an older one, has begun is
-	 * done. */
+	/* [any] Everything that host->notes() of @version, or of an older one,
+	 * has begun is done. */
 	void (*notes_taken)(void *v, uint64_t version);
-	/* [any] Bytes that the store has in use, for thin provisioning; must not
-	 * block. NULL: all. */
+	/* [any] Returns the bytes that the store uses, for thin provisioning.
+	 * Must not block. NULL: all bytes. */
 	uint64_t (*used)(void *v);
 };
 
 enum rbp_log_level {
-	RBP_ERROR = 1,	 /* something asked for did not happen */
-	RBP_WARNING = 2, /* it goes on, and the line says how */
+	RBP_ERROR = 1,	 /* something that was requested did not happen */
+	RBP_WARNING = 2, /* rdma-target continues, and the line says how */
 	RBP_NOTICE = 3,
 	RBP_DEBUG = 4,
 };
 
-/* What rdma-target does for plugins. It outlives every volume. */
+/* Functions of rdma-target for plugins. The struct outlives every volume. */
 struct rbp_host {
 	uint32_t size;
 	const char *version; /* of rdma-target, for people */
-	/* [any] Ends @io: @res is 0 or a negative errno; a transfer that is
-	 * shorter than len is an error. @io is not the plugin's any more. */
+	/* [any] Ends @io. @res is 0 or a negative errno. A transfer that is
+	 * shorter than len is an error. The plugin must not use @io after
+	 * this. */
 	void (*done)(struct rbp_io *io, int res);
-	/* [any] One line for the log, without the volume's name. @vol may be
-	 * NULL. Limited to a few lines a second for each volume. */
+	/* [any] Writes one line to the log, without the volume's name. @vol may
+	 * be NULL. The lines of each volume are limited to a few per second. */
 	void (*log)(struct rbp_vol *vol, enum rbp_log_level level,
 		    const char *fmt, ...)
 #ifdef __GNUC__
 		__attribute__((format(printf, 3, 4)))
 #endif
 		;
-	/* [any] measure() would tell another size: initiators are told. */
+	/* [any] measure() would return another size: initiators are told. */
 	void (*resized)(struct rbp_vol *vol);
 	/*
-	 * [worker] A layer's: the I/O to ask of the backend below, a copy of
-	 * @io. The layer may change op, flags, offset, len and buf, sets ended,
-	 * and passes it to below(). ended() runs once, on the worker, maybe before
-	 * below() returns; the results are in the child then. There is one child
-	 * at a time for each I/O; it may be asked for again once it has ended.
+	 * [worker] For a layer: returns the I/O for the backend below, a copy
+	 * of @io. The layer may change op, flags, offset, len and buf, sets
+	 * ended, and passes it to below(). ended() runs once, on the worker,
+	 * maybe before below() returns; then the results are in the child.
+	 * There is one child at a time for each I/O. When it has ended, the
+	 * layer may ask for it again.
 	 */
 	struct rbp_io *(*child)(struct rbp_io *io);
 	void (*below)(struct rbp_io *child);
 	/*
-	 * [worker], or in queue_add() and queue_del(): Calls ready() on the worker
-	 * in each turn in which @fd is ready for any of @events (RBP_READABLE,
-	 * RBP_WRITABLE), as poll(2) does: not only when it becomes ready. NULL:
-	 * out of memory. watch_set() asks for other events; 0 pauses the watch.
-	 * After watch_del(), ready() is not called, and @fd may be closed; before,
-	 * it stays open. queue_del() may leave watches: they are deleted then.
+	 * [worker], or in queue_add() and queue_del(): calls ready() on the
+	 * worker in each turn in which @fd is ready for any of @events
+	 * (RBP_READABLE, RBP_WRITABLE), as poll(2) reports it: not only when it
+	 * becomes ready. NULL: out of memory. watch_set() changes the events; 0
+	 * pauses the watch. @fd must stay open until watch_del(). After this,
+	 * ready() is not called, and @fd may be closed. queue_del() may leave
+	 * watches: they are deleted then.
 	 */
 	struct rbp_watch *(*watch_add)(
 		struct rbp_queue *queue, int fd, uint32_t events,
@@ -384,9 +400,9 @@ struct rbp_host {
 	void (*watch_set)(struct rbp_watch *watch, uint32_t events);
 	void (*watch_del)(struct rbp_watch *watch);
 	/*
-	 * The same threads. A timer that timer_set() starts, or starts anew,
-	 * calls fire() on the worker, once, not before @delay_ms have passed and
-	 * a few ms later at most when the worker is idle. timer_stop() stops it.
+	 * The same threads. A timer that timer_set() starts or restarts calls
+	 * fire() once, on the worker, not before @delay_ms have passed, and at
+	 * most a few ms later if the worker is idle. timer_stop() stops it.
 	 * NULL: out of memory. queue_del() may leave timers: they are deleted
 	 * then.
 	 */
@@ -395,27 +411,28 @@ struct rbp_host {
 	void (*timer_set)(struct rbp_timer *timer, uint64_t delay_ms);
 	void (*timer_stop)(struct rbp_timer *timer);
 	void (*timer_del)(struct rbp_timer *timer);
-	/* [any] paths() would tell something else: initiators are told. */
+	/* [any] paths() would return something else: initiators are told. */
 	void (*path_changed)(struct rbp_vol *vol);
 	/*
-	 * [any] The notes of the data, @len bytes, copied; an older version than
-	 * one that was told before does no harm. 0: every command that begins
-	 * from now on goes by them. 1: the same, and what they end of older
-	 * commands is under way; notes_taken() tells when that is done. Negative:
-	 * rdma-target cannot read them, and goes by the old ones. It does not
-	 * wait, and calls no function of the plugin.
+	 * [any] The notes of the data, @len bytes, which are copied. A version
+	 * that is older than a previous one has no effect. 0: every command
+	 * that begins from now on uses them. 1: the same, and older commands
+	 * are being ended because of them; notes_taken() reports when that is
+	 * done. Negative: rdma-target cannot read them, and uses the old ones.
+	 * The function does not wait, and calls no function of the plugin.
 	 */
 	int (*notes)(struct rbp_vol *vol, uint64_t version, const void *data,
 		     size_t len);
-	/* [worker] A layer's: hands @io itself to the backend below, as it is. It is
-	 * not the layer's any more, which does not hear of its end. */
+	/* [worker] For a layer: passes @io itself to the backend below,
+	 * unchanged. The layer must not use @io after this, and is not told of
+	 * its end. */
 	void (*forward)(struct rbp_io *io);
 };
 
 /*
- * The one symbol that a plugin exports. [setup] Called once, before all else.
- * @host stays valid. NULL: the plugin cannot be used; it has said why by
- * host->log().
+ * The only symbol that a plugin exports. [setup] Called once, before any other
+ * function. @host stays valid. NULL: the plugin cannot be used; it has reported
+ * why with host->log().
  */
 #ifdef __GNUC__
 __attribute__((visibility("default")))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes, zeroes and unmaps: what must be known and stable before their data goes
- * below, and what their records say afterwards. */
+/* Writes, zeroes and unmaps: what must be known and stable before their data
+ * goes to the backend below, and their records afterwards. */
 #include "layer.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static int crclayer_visit_stable(struct crclayer *l, struct crclayer_io *n,
 	return 1;
 }
 
-/* The write has failed: nobody knows what the block has. */
+/* The write has failed: the contents of the block are unknown. */
 static int crclayer_visit_failed(struct crclayer *l, struct crclayer_io *n,
 				 uint64_t block, struct crcsum *c)
 {
@@ -63,7 +63,8 @@ static int crclayer_record(struct crclayer *l, struct crclayer_io *n)
 			      n->io->len / l->block_size);
 }
 
-/* The records of @n are as they must be when its data may be there. */
+/* The records of @n have their state for the time when its data may be
+ * below. */
 static void crclayer_begin_change(struct crclayer *l, struct crclayer_io *n)
 {
 	int err = crclayer_record(l, n);
@@ -96,7 +97,7 @@ void crclayer_end_change(struct crclayer *l, struct crclayer_io *n)
 	crclayer_release(l, n, n->res ? n->res : err);
 }
 
-/* Reads a block of @n, to know which of two sums it has. */
+/* Reads a block of @n, to learn which of two sums it has. */
 static void crclayer_resolve(struct crclayer *l, struct crclayer_io *n)
 {
 	if (!n->block && posix_memalign(&n->block, 4096, l->block_size)) {
@@ -107,7 +108,7 @@ static void crclayer_resolve(struct crclayer *l, struct crclayer_io *n)
 	crclayer_to_worker(l, n, CRCLAYER_RESOLVE);
 }
 
-/* Waits for a flush, which the first one that needs it asks for. */
+/* Waits for a flush. The first I/O that needs the flush asks for it. */
 static void crclayer_park(struct crclayer *l, struct crclayer_io *n)
 {
 	int err = 0;
@@ -123,7 +124,7 @@ static void crclayer_park(struct crclayer *l, struct crclayer_io *n)
 		l->settler = n;
 }
 
-/* @n is alone with its blocks, and is to be written. */
+/* @n has its blocks for itself, and must be written. */
 void crclayer_change(struct crclayer *l, struct crclayer_io *n)
 {
 	int err = l->is_broken ? -EIO : 0;
@@ -158,7 +159,7 @@ void crclayer_settled(struct crclayer *l, struct crclayer_io *n)
 	}
 }
 
-/* 0, or a negative errno of the file. */
+/* Returns 0, or a negative errno of the file. */
 static int crclayer_take_block(struct crclayer *l, const struct crclayer_io *n)
 {
 	uint64_t block = n->block_offset / l->block_size;
@@ -168,10 +169,10 @@ static int crclayer_take_block(struct crclayer *l, const struct crclayer_io *n)
 	if (res)
 		return res;
 	res = n->res ? n->res : crclayer_judge_block(l, block, &c, n->block);
-	/* A block that a power cut has torn may not be readable now. */
+	/* A block that a power cut has torn may be unreadable now. */
 	if (n->res)
 		c.flags = CRCSUM_ANY | CRCSUM_DOUBT;
-	/* If the target dies before it is written, it stays damaged. */
+	/* If the target dies before the block is written, it stays damaged. */
 	else if (res < 0)
 		c = (struct crcsum){ .sum = c.sum,
 				     .before = c.sum,
@@ -179,7 +180,7 @@ static int crclayer_take_block(struct crclayer *l, const struct crclayer_io *n)
 	return res ? crcsums_write(&l->sums, block, 1, &c) : 0;
 }
 
-/* The block of a write that was in doubt. */
+/* The block of a write in doubt has been read. */
 void crclayer_resolved(struct crclayer *l, struct crclayer_io *n)
 {
 	int err = n->res == -EIO ? 0 : n->res;

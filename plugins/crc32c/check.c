@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether what was read is what was written. */
+/* Checks whether the data that was read is the data that was written. */
 #include "layer.h"
 
 #include <errno.h>
 
 #include "crc32c.h"
 
-/* The block has @sum for sure, at least until the next crash. */
+/* The block certainly has @sum, at least until the next crash. */
 static int crclayer_take_sum(struct crclayer *l, struct crcsum *c, uint32_t sum)
 {
 	if (l->is_read_only || l->is_broken)
@@ -22,8 +22,9 @@ static int crclayer_take_sum(struct crclayer *l, struct crcsum *c, uint32_t sum)
 	return 1;
 }
 
-/* May the block have what was there before? When the file has failed, the record of
- * a write may be in it whose data has not gone below, or has failed there. */
+/* True if the block may have its earlier data. After a failure of the file, it
+ * may have the record of a write whose data did not reach the backend below, or
+ * failed there. */
 static bool crclayer_may_be_before(const struct crclayer *l,
 				   const struct crcsum *c)
 {
@@ -58,7 +59,8 @@ static int crclayer_mismatch(struct crclayer *l, uint64_t block,
 	return -EIO;
 }
 
-/* Nobody changes @block: what was read is what there is. */
+/* No change of @block is in progress: the data that was read is its present
+ * data. */
 int crclayer_judge_block(struct crclayer *l, uint64_t block, struct crcsum *c,
 			 const void *data)
 {
@@ -69,7 +71,7 @@ int crclayer_judge_block(struct crclayer *l, uint64_t block, struct crcsum *c,
 	if (c->flags & CRCSUM_NONE) {
 		if (!l->learns)
 			return 0;
-		/* What was deallocated may be back after a power cut. */
+		/* Deallocated data may be back after a power cut. */
 		*c = (struct crcsum){ .sum = sum, .before = sum };
 		if (l->sums.forgot > l->sums.settled)
 			c->flags = CRCSUM_ANY;
@@ -88,7 +90,8 @@ static int crclayer_visit_judge(struct crclayer *l, struct crclayer_io *n,
 	return res;
 }
 
-/* A record that cannot be written fails no read: after that, none is changed. */
+/* If a record cannot be written, no read fails, and no record is changed after
+ * that. */
 static int crclayer_judge(struct crclayer *l, struct crclayer_io *n)
 {
 	bool was_broken = l->is_broken;
@@ -99,7 +102,7 @@ static int crclayer_judge(struct crclayer *l, struct crclayer_io *n)
 	return err;
 }
 
-/* Is the read good whatever others do? */
+/* True if the data is good, whatever changes are in progress. */
 static int crclayer_visit_glance(struct crclayer *l, struct crclayer_io *n,
 				 uint64_t block, struct crcsum *c)
 {
@@ -111,7 +114,7 @@ static int crclayer_visit_glance(struct crclayer *l, struct crclayer_io *n,
 	return 0;
 }
 
-/* The first look at what was read. */
+/* The first check of the data that was read. */
 void crclayer_glance(struct crclayer *l, struct crclayer_io *n)
 {
 	int err = n->res ? n->res : crclayer_walk(l, n, crclayer_visit_glance);

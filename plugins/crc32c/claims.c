@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* I/Os that want to be alone with their blocks, oldest first. */
+/* I/Os that need their blocks for themselves, oldest first. */
 #include "layer.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static bool crclayer_overlap(const struct rbp_io *a, const struct rbp_io *b)
 	return a->offset < b->offset + b->len && b->offset < a->offset + a->len;
 }
 
-/* For one that came before it. */
+/* True if @n must wait for one that came before it. */
 static bool crclayer_must_wait(const struct crclayer *l,
 			       const struct crclayer_io *n)
 {
@@ -25,7 +25,7 @@ static bool crclayer_must_wait(const struct crclayer *l,
 	return false;
 }
 
-/* @n wants to be alone with its blocks. */
+/* @n needs its blocks for itself. */
 void crclayer_claim(struct crclayer *l, struct crclayer_io *n)
 {
 	n->is_running = false;

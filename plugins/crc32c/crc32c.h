@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CRC-32C (Castagnoli), as iSCSI, ext4 and NVMe have it (RFC 3720, B.4). */
+/* CRC-32C (Castagnoli), as in iSCSI, ext4 and NVMe (RFC 3720, B.4). */
 #ifndef CRC32C_CRC32C_H
 #define CRC32C_CRC32C_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flushes of the backend below, and which epochs they settle. */
+/* Flushes of the backend below, and the epochs that they settle. */
 #include "layer.h"
 
 #include <errno.h>
 
-/* Of a flush that begins now: the writes of each epoch up to this one have ended. */
+/* For a flush that begins now: the writes of each epoch up to this one have
+ * ended. */
 static uint64_t crclayer_covered(const struct crclayer *l)
 {
 	uint64_t covered = l->sums.epoch;
@@ -19,7 +20,7 @@ static uint64_t crclayer_covered(const struct crclayer *l)
 	return covered;
 }
 
-/* 0, and @n asks for a flush; or a negative errno. */
+/* Returns 0, and @n asks for a flush; or a negative errno. */
 int crclayer_begin_flush(struct crclayer *l, struct crclayer_io *n,
 			 enum crclayer_step step)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a volume with the layer, and what rdma-target knows of it. */
+/* Open and close of a volume with the layer, and its functions for
+ * rdma-target. */
 #include "layer.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static void crclayer_take_info(struct crclayer *l, const struct rbp_info *info)
 			  !(caps & RBP_CAN_WRITE);
 	l->has_cache = caps & RBP_WRITE_CACHE;
 	l->has_fua = caps & RBP_CAN_FUA;
-	/* Deallocated blocks may read as this or that. */
+	/* Deallocated blocks may return any data. */
 	l->learns = !l->is_read_only &&
 		    (caps & RBP_UNMAP_ZEROES || !(caps & RBP_CAN_UNMAP));
 }

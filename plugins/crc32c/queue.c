@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A volume on one worker: asks the backend below, and tells the thread. */
+/* A volume on one worker: calls the backend below, and gives I/Os to the
+ * thread. */
 #include "layer.h"
 
 #include <errno.h>
@@ -117,7 +118,7 @@ void crclayer_submit(void *v, struct rbp_io *io)
 		crclayer_host->below(child);
 	} else if (io->op == RBP_READ) {
 		n->step = CRCLAYER_READ;
-		/* A change that begins after this is found by begun. */
+		/* begun shows any change that starts after this. */
 		n->begun = atomic_load(&l->begun);
 		n->was_quiet = !atomic_load(&l->under_way);
 		crclayer_ask(n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The records of the blocks of an I/O: walks over them, and what they say. */
+/* The records of the blocks of an I/O: walks over them, and their meaning. */
 #include "layer.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "crc32c.h"
 
-/* Nothing more is changed: what the file would say is not known. */
+/* Stops all changes, because the contents of the file would be unknown. */
 int crclayer_break(struct crclayer *l, int err)
 {
 	if (!l->is_broken)
@@ -40,7 +40,8 @@ static int crclayer_visit_chunk(struct crclayer *l, struct crclayer_io *n,
 	return res < 0 ? res : 0;
 }
 
-/* The records of all blocks of @n, in ascending order. 0, or the first error. */
+/* Visits the records of all blocks of @n, in ascending order. Returns 0, or the
+ * first error. */
 int crclayer_walk(struct crclayer *l, struct crclayer_io *n,
 		  crclayer_visit *visit)
 {
@@ -66,7 +67,7 @@ const void *crclayer_data(const struct crclayer *l, const struct crclayer_io *n,
 	       (block * l->block_size - n->io->offset);
 }
 
-/* Of what @n makes of @block. */
+/* Returns the checksum of @block after @n. */
 uint32_t crclayer_sum(const struct crclayer *l, const struct crclayer_io *n,
 		      uint64_t block)
 {
@@ -75,14 +76,14 @@ uint32_t crclayer_sum(const struct crclayer *l, const struct crclayer_io *n,
 	return crc32c_of(crclayer_data(l, n, block), l->block_size);
 }
 
-/* Does it leave sums? Else its blocks have none after it. */
+/* True if blocks have sums after @io. */
 bool crclayer_has_sums(const struct rbp_io *io)
 {
 	return io->op == RBP_WRITE ||
 	       (io->op == RBP_ZERO && io->len <= CRCLAYER_ZERO_MAX);
 }
 
-/* A crash may leave what was there before. */
+/* True if a crash may leave the earlier data. */
 bool crclayer_is_unsettled(const struct crclayer *l, const struct crcsum *c)
 {
 	return l->has_cache && c->epoch > l->sums.settled &&

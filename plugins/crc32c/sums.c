@@ -62,7 +62,7 @@ static int crcsums_transfer(int fd, bool write, void *buf, size_t len,
 			return -errno;
 		if (!n && write)
 			return -EIO;
-		if (!n) { /* not written yet, as a hole */
+		if (!n) { /* not written yet: like a hole */
 			memset(p, 0, len);
 			return 0;
 		}
@@ -80,7 +80,7 @@ static uint64_t crcsums_at(uint64_t block)
 	return CRCSUMS_HEADER + block * CRCSUMS_RECORD;
 }
 
-/* Of the record and of the block that it belongs to. */
+/* Computes the check of a record from its bytes and the number of its block. */
 static uint64_t crcsums_check_of(const uint8_t *record, uint64_t tail,
 				 uint64_t block)
 {
@@ -182,7 +182,7 @@ int crcsums_write(struct crcsums *s, uint64_t first, unsigned int cnt,
 	return 0;
 }
 
-/* Where no hole can be made, zeroes do. */
+/* Writes zeroes if the file system cannot make a hole. */
 static int crcsums_write_none(struct crcsums *s, uint64_t first, uint64_t cnt)
 {
 	uint8_t zeroes[4096] = { 0 };
@@ -263,7 +263,7 @@ static int crcsums_check_mark(const uint8_t *h,
 			      wanted->path, mark, wanted->mark);
 }
 
-/* Is it the file of this volume? */
+/* Checks that the file belongs to this volume. */
 static int crcsums_read_header(struct crcsums *s,
 			       const struct crcsums_wanted *wanted,
 			       bool *ret_clean, char *msg, size_t msg_len)
@@ -305,7 +305,7 @@ static int crcsums_read_header(struct crcsums *s,
 	return 0;
 }
 
-/* ---- what an earlier life has left ---- */
+/* ---- records of an earlier life ---- */
 
 /* Sets @ret_changed if a record of the chunk is not settled. */
 static int crcsums_doubt_chunk(struct crcsums *s, struct crcsum *sums,
@@ -321,7 +321,7 @@ static int crcsums_doubt_chunk(struct crcsums *s, struct crcsum *sums,
 		sums[i].flags |= CRCSUM_DOUBT;
 		changed = true;
 	}
-	/* A damaged record must stay one. */
+	/* A damaged record must stay damaged. */
 	for (unsigned int i = 0; i < CRCSUMS_CHUNK && changed && !err; i++) {
 		if (sums[i].flags & CRCSUM_DOUBT)
 			err = crcsums_write(s, first + i, 1, &sums[i]);
@@ -329,8 +329,8 @@ static int crcsums_doubt_chunk(struct crcsums *s, struct crcsum *sums,
 	return err;
 }
 
-/* Epochs of an earlier life count as settled soon. What is not says so by itself
- * from now on. */
+/* Epochs of an earlier life will soon count as settled. Marks all records that
+ * are not settled as in doubt. */
 static int crcsums_doubt_all(struct crcsums *s)
 {
 	struct crcsum *sums = calloc(CRCSUMS_CHUNK, sizeof(*sums));
@@ -353,7 +353,7 @@ static int crcsums_doubt_all(struct crcsums *s)
 
 /* ---- epochs ---- */
 
-/* A record can have epochs of so many bits. */
+/* True if the epoch fits into the bits of a record. */
 static bool crcsums_has_epochs(const struct crcsums *s)
 {
 	return s->epoch + CRCSUMS_RESERVE < 1ull << (64 - CRCSUMS_EPOCH_SHIFT);
@@ -381,8 +381,8 @@ int crcsums_settle(struct crcsums *s, uint64_t epoch)
 {
 	int err = 0;
 
-	/* A power cut must not leave the header without a doubt that it would
-	 * take for settled. */
+	/* After a power cut, the header must not count records as settled whose
+	 * mark of doubt is lost. */
 	if (epoch > s->settled && s->has_doubt)
 		err = crcsums_sync(s);
 	if (!err && epoch > s->settled) {
@@ -394,7 +394,7 @@ int crcsums_settle(struct crcsums *s, uint64_t epoch)
 
 /* ---- open ---- */
 
-/* Sets @ret_new for a file that is not yet one of checksums. */
+/* Sets @ret_new if the file has no checksums yet. */
 static int crcsums_open_file(struct crcsums *s,
 			     const struct crcsums_wanted *wanted, bool *ret_new,
 			     char *msg, size_t msg_len)
@@ -454,7 +454,7 @@ static int crcsums_forget_all(struct crcsums *s,
 			      strerror(errno));
 }
 
-/* The file is open. */
+/* Loads the header of the open file. */
 static int crcsums_load(struct crcsums *s, const struct crcsums_wanted *wanted,
 			bool is_new, char *msg, size_t msg_len)
 {
@@ -492,7 +492,7 @@ int crcsums_open(struct crcsums *s, const struct crcsums_wanted *wanted,
 	err = crcsums_open_file(s, wanted, &is_new, msg, msg_len);
 	if (!err)
 		err = crcsums_load(s, wanted, is_new, msg, msg_len);
-	/* What is not of this volume stays as it is. */
+	/* The file of another volume is not changed. */
 	if (err && s->fd >= 0) {
 		close(s->fd);
 		s->fd = -1;

@@ -2,14 +2,14 @@
 /*
  * The file of checksums: a header, then a record of 16 bytes for each block.
  *
- * A record has the sum of what was written last and of what was there before. Which
- * of them the block has is known when its epoch is settled: a flush has covered the
- * write. Until then a crash may leave either. A record of zeroes, which a hole is,
- * says that the block was never written.
+ * A record has the sum of the last write and the sum of the data before it.
+ * When its epoch is settled, a flush has covered the write, and the block has
+ * the first sum. Until then, a crash may leave either data. A record of zeroes,
+ * such as in a hole, says that the block was never written.
  *
- * Epochs are numbers that grow with each flush, and are never used twice. Each
- * opening of the file takes a new range of them (life), so that what an earlier
- * life has left unsettled is known by its epoch.
+ * Epochs are numbers that grow with each flush and are never used twice. Each
+ * time the file is opened, it takes a new range of epochs (life). The epoch of
+ * a record therefore shows whether an earlier life has left it unsettled.
  *
  * Thread: one at a time. All functions may block.
  */
@@ -22,11 +22,11 @@
 
 #define CRCSUM_MARK_MAX 320
 
-/* crcsum.flags */
+/* values of crcsum.flags */
 enum {
 	CRCSUM_NONE = 1 << 0,	 /* no sum: never written, or deallocated */
-	CRCSUM_ANY = 1 << 1,	 /* what was there before is not known */
-	CRCSUM_DOUBT = 1 << 2,	 /* sum or before, whatever the epoch says */
+	CRCSUM_ANY = 1 << 1,	 /* the earlier data is unknown */
+	CRCSUM_DOUBT = 1 << 2,	 /* sum or before, for any epoch */
 	CRCSUM_DAMAGED = 1 << 3, /* the record does not match its own check */
 };
 
@@ -41,55 +41,56 @@ struct crcsums {
 	int fd;
 	bool read_only;
 	uint32_t block_size;
-	uint64_t bytes; /* of the volume */
+	uint64_t bytes; /* size of the volume */
 	char mark[CRCSUM_MARK_MAX];
-	uint64_t settled;  /* every epoch up to this one is */
+	uint64_t settled;  /* every epoch up to this one is settled */
 	uint64_t life;	   /* the first epoch of this life */
 	uint64_t epoch;	   /* the present one */
 	uint64_t reserved; /* epochs below this one are this life's */
-	uint64_t used;	   /* the latest epoch that is in a record */
-	uint64_t forgot;   /* the latest in which a record may have been lost by
-			    * crcsums_forget() */
+	uint64_t used;	   /* the latest epoch in a record */
+	uint64_t forgot;   /* the latest epoch of a record that crcsums_forget()
+			    * may have removed */
 	bool has_doubt;	   /* a record in doubt has been written since the last
 			    * crcsums_sync() */
 };
 
 struct crcsums_wanted {
 	const char *path;
-	const char *mark; /* names the data; empty: nothing does */
+	const char *mark; /* identifies the data; empty: nothing does */
 	uint64_t bytes;
 	uint32_t block_size;
-	bool make;   /* a file that is not there is made */
-	bool forget; /* what the file has is of no use */
+	bool make;   /* makes the file if it does not exist */
+	bool forget; /* discards the contents of the file */
 	bool read_only;
 };
 
-/* 0, or -errno and a clause in @msg. */
+/* Returns 0, or -errno and a clause in @msg. */
 int crcsums_open(struct crcsums *s, const struct crcsums_wanted *wanted,
 		 char *msg, size_t msg_len);
 
 /* @is_settled: every write that has ended is stable. */
 void crcsums_close(struct crcsums *s, bool is_settled);
 
-/* The records of @cnt blocks from @first on. 0 or -errno. */
+/* Reads the records of @cnt blocks, starting at @first. Returns 0 or -errno. */
 int crcsums_read(struct crcsums *s, uint64_t first, unsigned int cnt,
 		 struct crcsum *ret);
 int crcsums_write(struct crcsums *s, uint64_t first, unsigned int cnt,
 		  const struct crcsum *sums);
 
-/* As if the blocks had never been written. 0 or -errno. */
+/* Removes the records, as if the blocks had never been written. Returns 0 or
+ * -errno. */
 int crcsums_forget(struct crcsums *s, uint64_t first, uint64_t cnt);
 
-/* The records survive a power cut from now on. 0 or -errno. */
+/* After this, the records survive a power cut. Returns 0 or -errno. */
 int crcsums_sync(struct crcsums *s);
 
-/* Begins another epoch. 0 or -errno. */
+/* Begins another epoch. Returns 0 or -errno. */
 int crcsums_next_epoch(struct crcsums *s);
 
-/* The data of each epoch up to @epoch is stable. 0 or -errno. */
+/* The data of each epoch up to @epoch is stable. Returns 0 or -errno. */
 int crcsums_settle(struct crcsums *s, uint64_t epoch);
 
-/* May the block have sum or before? */
+/* True if the block may have sum or before. */
 static inline bool crcsums_in_doubt(const struct crcsums *s,
 				    const struct crcsum *c)
 {

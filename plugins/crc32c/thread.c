@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The thread of a volume: it is alone in using the records. */
+/* The thread of a volume. Only this thread uses the records. */
 #include "layer.h"
 
 #include <errno.h>
@@ -7,8 +7,8 @@
 
 static void *crclayer_main(void *arg);
 
-/* The thread is made when it is needed first, so that it has only the rights that
- * rdma-target serves with. */
+/* The first call starts the thread, so that the thread has only the rights with
+ * which rdma-target serves. */
 void crclayer_to_thread(struct crclayer *l, struct crclayer_io *n)
 {
 	int err = 0;
@@ -26,7 +26,7 @@ void crclayer_to_thread(struct crclayer *l, struct crclayer_io *n)
 		crclayer_host->done(n->io, -err);
 }
 
-/* @n asks the backend below for @step, at the end of this turn of the thread. */
+/* The worker does @step of @n, after this turn of the thread. */
 void crclayer_to_worker(struct crclayer *l, struct crclayer_io *n,
 			enum crclayer_step step)
 {
@@ -34,7 +34,7 @@ void crclayer_to_worker(struct crclayer *l, struct crclayer_io *n,
 	TAILQ_INSERT_TAIL(&l->ready, n, node);
 }
 
-/* It is alone with its blocks now. */
+/* @n has its blocks for itself now. */
 static void crclayer_start(struct crclayer *l, struct crclayer_io *n)
 {
 	n->is_running = true;
@@ -86,7 +86,7 @@ static void crclayer_go_on(struct crclayer *l, struct crclayer_io *n)
 	}
 }
 
-/* Before data goes below, records are stable. False: they are not. */
+/* Makes records stable before data goes below. False: they are not. */
 static bool crclayer_sync(struct crclayer *l)
 {
 	int err = l->must_sync ? crcsums_sync(&l->sums) : 0;

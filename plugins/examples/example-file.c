@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The smallest store: a file, by plain functions that may block. rdma-target calls
- * them on helper threads.
+ * The smallest store: a file, with plain functions that may block. rdma-target
+ * calls them on helper threads.
  *
  *     rdma-target --backing example-file:/srv/disk.img
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small layer: a write of nothing but zeroes becomes RBP_ZERO, which may
- * deallocate the range. All else passes unchanged.
+ * A small layer: a write of zeroes only becomes RBP_ZERO, which may deallocate
+ * the range. All other I/O passes unchanged.
  *
  *     rdma-target --backing disk.img,layer=example-zeroes,min=4k
  */
@@ -12,8 +12,8 @@
 #include <rdma_block_plugin.h>
 
 struct layer {
-	uint64_t min; /* shorter writes pass, bytes */
-	int can_zero; /* the backend below */
+	uint64_t min; /* bytes; shorter writes pass */
+	int can_zero; /* the backend below supports ZERO */
 };
 
 static const struct rbp_host *host;
@@ -79,7 +79,7 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 	};
 	static struct rbp_plugin plugin;
 
-	/* forward() is younger than the rest. */
+	/* forward() was added later than the other members. */
 	if (h->size < offsetof(struct rbp_host, forward) + sizeof(h->forward)) {
 		h->log(NULL, RBP_ERROR,
 		       "example-zeroes: this rdma-target is too old");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * log: a layer that writes a line for each request into a file, in the format that
- * fio replays (read_iolog, version 2).
+ * log: a layer that writes a line for each request to a file, in the format
+ * that fio replays (read_iolog, version 2).
  *
- * Workers put records into a list; kick() wakes a thread that writes them, because
- * a file system may block. When the thread is too slow, records are left out and
- * counted: the volume does not wait for its log.
+ * Workers put records into a list; kick() wakes a thread that writes them,
+ * because a file system may block. If the thread is too slow, records are left
+ * out and counted: the volume does not wait for its log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ struct iolog {
 	FILE *file;
 	pthread_mutex_t lock; /* never held during a call that blocks */
 	pthread_cond_t work;
-	/* under the lock */
+	/* guarded by the lock */
 	struct iolog_record *records;
 	unsigned int cnt;
 	uint64_t left_out;
@@ -41,7 +41,7 @@ struct iolog {
 	int failed; /* a negative errno of the file */
 	pthread_t thread;
 	int has_thread;
-	/* the thread's */
+	/* only for the thread */
 	struct iolog_record *batch;
 };
 
@@ -55,7 +55,7 @@ static const char *iolog_action(enum rbp_op op)
 	case RBP_READ:
 		return "read";
 	case RBP_WRITE:
-	case RBP_ZERO: /* fio knows no other word for it */
+	case RBP_ZERO: /* fio has no other word for it */
 		return "write";
 	case RBP_UNMAP:
 		return "trim";
@@ -82,7 +82,7 @@ static void iolog_write(struct iolog *l, const struct iolog_record *records,
 			strerror(errno));
 }
 
-/* Under the lock, which is free meanwhile. */
+/* Called with the lock held; releases it meanwhile. */
 static void iolog_write_all(struct iolog *l)
 {
 	struct iolog_record *batch = l->records;
@@ -129,8 +129,8 @@ static void iolog_record(struct iolog *l, const struct rbp_io *io)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* The thread is made here, so that it has only the rights that rdma-target serves
- * with. Without it, records are left out. */
+/* The first call starts the thread, so that the thread has only the rights with
+ * which rdma-target serves. Without a thread, records are left out. */
 static void iolog_kick(void *v, void *queue_data)
 {
 	struct iolog *l = v;
@@ -162,7 +162,7 @@ static void iolog_submit(void *v, struct rbp_io *io)
 	iolog_host->below(child);
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void iolog_free(struct iolog *l)
 {
@@ -194,7 +194,7 @@ static int iolog_open_file(struct iolog *l, const char *path, char *msg,
 		close(fd);
 		return -ENOMEM;
 	}
-	/* A log that was begun before goes on. */
+	/* An existing log is continued. */
 	if (!st.st_size)
 		fputs(IOLOG_HEADER, l->file);
 	return 0;

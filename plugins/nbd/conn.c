@@ -7,10 +7,10 @@
 
 #include "volume.h"
 
-/* libnbd reads one answer when it is told to read; so many in a turn. */
+/* libnbd reads one answer at a time. This is the maximum for one turn. */
 #define ANSWERS_MAX 256
 
-/* A trim or zero of more bytes is cut: the protocol has 32 bits for them. */
+/* A longer trim or zero is cut: the protocol has 32 bits for the length. */
 #define CLEAR_MAX (1ull << 30)
 
 static void conn_service(struct nbdconn *c, uint32_t events);
@@ -50,8 +50,8 @@ static void conn_end(struct nbdio *n, int res)
 	nbd_host->done(io, res);
 }
 
-/* The server is away for too long. What it may have lost is known when it is back:
- * see conn_is_dishonest(). */
+/* The server is away for too long. Whether it has lost writes is known when it
+ * is back: see conn_is_dishonest(). */
 static void conn_end_unreached(struct nbdio *n)
 {
 	conn_end(n, n->io->op == RBP_FLUSH ? -ENOTCONN : -EIO);
@@ -67,7 +67,7 @@ static void conn_end_all(struct nbdio_list *list)
 	}
 }
 
-/* The errno of the server, which libnbd gives as a positive one. */
+/* Returns the errno of the server, which libnbd gives as a positive number. */
 static int conn_result(const struct nbdio *n)
 {
 	if (n->err)
@@ -77,9 +77,9 @@ static int conn_result(const struct nbdio *n)
 
 /* ---- answers ---- */
 
-/* libnbd's lock is held: no call of libnbd may follow. Of a connection that is
- * lost (ENOTCONN), or a server that ends, the I/O stays where it is: it is asked
- * for again. */
+/* Called with libnbd's lock held, so it must not call libnbd. If the connection
+ * is lost (ENOTCONN), or the server ends, the I/O stays in its list and is sent
+ * again. */
 static int conn_answered(void *user, int *error)
 {
 	struct nbdio *n = user;
@@ -95,14 +95,14 @@ static int conn_answered(void *user, int *error)
 	return 1;
 }
 
-/* What the initiators are told is allocated is more than NBD's holes: those that
- * do not read as zeroes. */
+/* More counts as allocated than NBD's data: also holes that do not read as
+ * zeroes. */
 static int conn_is_mapped(uint32_t flags)
 {
 	return (~flags & (LIBNBD_STATE_HOLE | LIBNBD_STATE_ZERO)) != 0;
 }
 
-/* The first run of one kind, in whole blocks. */
+/* Finds the first run of one kind, in whole blocks. */
 static int conn_extents(void *user, const char *context, uint64_t offset,
 			uint32_t *entries, size_t entry_cnt, int *error)
 {
@@ -120,7 +120,7 @@ static int conn_extents(void *user, const char *context, uint64_t offset,
 		len += entries[i];
 	}
 	len -= len % block;
-	/* A block of both kinds counts as allocated. */
+	/* A block that has both kinds counts as allocated. */
 	if (!len) {
 		mapped = 1;
 		len = block;
@@ -132,7 +132,7 @@ static int conn_extents(void *user, const char *context, uint64_t offset,
 
 /* ---- a server that is silent ---- */
 
-/* The server has something to answer. */
+/* The server has a request to answer. */
 static void conn_begin_silence(struct nbdconn *c)
 {
 	if (TAILQ_EMPTY(&c->sent))
@@ -143,7 +143,7 @@ static void conn_begin_silence(struct nbdconn *c)
 	nbd_host->timer_set(c->silence, c->vol->timeout_ms);
 }
 
-/* A connection that is shut down is lost: what follows is as for any other one. */
+/* Shutting a connection down makes it a lost one, which is handled as usual. */
 static void conn_silent(void *user)
 {
 	struct nbdconn *c = user;
@@ -165,7 +165,7 @@ static void conn_silent(void *user)
 	shutdown(nbd_aio_get_fd(c->h), SHUT_RDWR);
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 static int64_t conn_ask(struct nbdconn *c, struct nbdio *n)
 {
@@ -211,7 +211,7 @@ static uint64_t conn_piece(const struct nbdvol *vol, const struct nbdio *n)
 	return left < max ? left : max;
 }
 
-/* A flush after writes that may be lost is no flush. */
+/* True if writes may be lost: a flush after them must not succeed. */
 static bool conn_is_dishonest(struct nbdvol *vol, struct nbdio *n)
 {
 	if (n->io->op != RBP_FLUSH)
@@ -235,7 +235,7 @@ static bool conn_is_lost(const struct nbdconn *c)
 			     nbd_aio_is_processing(c->h) != 1);
 }
 
-/* Asks the server for the next piece of @n, which is on no list. */
+/* Sends the next piece of @n, which is on no list. */
 static void conn_send(struct nbdconn *c, struct nbdio *n)
 {
 	int err;
@@ -251,14 +251,14 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 	if (conn_ask(c, n) >= 0)
 		return;
 	err = nbd_get_errno();
-	/* Then it is asked for again. */
+	/* The I/O is sent again. */
 	if (conn_is_lost(c))
 		return;
 	TAILQ_REMOVE(&c->sent, n, node);
 	conn_end(n, err ? -err : -EIO);
 }
 
-/* ---- what has been answered ---- */
+/* ---- answered requests ---- */
 
 static bool conn_has_next_piece(struct nbdio *n)
 {
@@ -283,7 +283,7 @@ static void conn_take_answers(struct nbdconn *c)
 	}
 }
 
-/* ---- lost, and found again ---- */
+/* ---- lost and restored connections ---- */
 
 static void conn_ask_for_link(struct nbdconn *c)
 {
@@ -324,8 +324,8 @@ static void conn_begin_wait(struct nbdconn *c)
 	conn_ask_for_link(c);
 }
 
-/* Of the connections of a volume only the first says that it is lost, and the last
- * that it is back. */
+/* Only the first connection of a volume logs that it is lost, and only the last
+ * one that it is back. */
 static void conn_count_down(struct nbdconn *c)
 {
 	c->counts_as_down = true;
@@ -347,8 +347,8 @@ static void conn_count_up(struct nbdconn *c)
 			      "connected to the server again");
 }
 
-/* The server may die of an I/O, each time anew: that one does not wait for longer
- * than others. */
+/* The server may die of an I/O each time it gets it. That I/O does not wait
+ * longer than others. */
 static void conn_take_overdue(struct nbdconn *c, struct nbdio_list *to)
 {
 	uint64_t now = nbdlink_now_ms();
@@ -383,13 +383,13 @@ static void conn_lose(struct nbdconn *c)
 	conn_count_down(c);
 	nbd_host->watch_del(c->watch);
 	c->watch = NULL;
-	/* Before another one is made: the server shall see that this one has
-	 * ended. */
+	/* Closes this connection before another one is made, so that the server
+	 * sees its end. */
 	nbd_close(c->h);
 	c->h = NULL;
 	conn_remember_loss(c->vol);
 	conn_take_overdue(c, &overdue);
-	/* Oldest first: what had been sent, then what waits. */
+	/* Oldest first: I/O that had been sent, then I/O that waits. */
 	conn_append(&c->sent, &c->waiting);
 	conn_append(&c->waiting, &c->sent);
 	conn_begin_wait(c);
@@ -419,7 +419,7 @@ static void conn_send_waiting(struct nbdconn *c)
 	}
 }
 
-/* @h is connected. */
+/* Takes the new connection @h. */
 static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 {
 	c->watch = nbd_host->watch_add(c->home->queue, nbd_aio_get_fd(h),
@@ -432,7 +432,7 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 	}
 	conn_count_up(c);
 	nbd_host->timer_stop(c->timer);
-	/* Others may have written to a server that has died since. */
+	/* Other clients may have written to a server that has died since. */
 	if (!c->was_linked)
 		conn_remember_loss(c->vol);
 	c->was_linked = true;
@@ -442,7 +442,7 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 	conn_send_waiting(c);
 }
 
-/* ---- service ---- */
+/* ---- event handling ---- */
 
 static bool conn_has_more(const struct nbdconn *c)
 {
@@ -452,9 +452,9 @@ static bool conn_has_more(const struct nbdconn *c)
 	       0;
 }
 
-/* Answers that are there, as many as fit into a turn. libnbd may only be told to
- * read when there is something: it sends nothing while it expects the rest of an
- * answer. */
+/* Reads answers that have arrived, as many as fit into a turn. libnbd must only
+ * be told to read if there is data: while it expects the rest of an answer, it
+ * sends nothing. */
 static void conn_read(struct nbdconn *c)
 {
 	unsigned int rounds = 0;
@@ -480,8 +480,9 @@ static void conn_tell_libnbd(struct nbdconn *c, uint32_t events)
 		nbd_aio_notify_write(c->h);
 }
 
-/* What follows from anything that libnbd has done. Ending an I/O may bring the
- * next one: those calls find in_service set and leave the rest to the first. */
+/* Does the work that follows from any call of libnbd. Ending an I/O may bring
+ * the next one. Those nested calls find in_service set, and leave the rest to
+ * the first call. */
 static void conn_settle(struct nbdconn *c)
 {
 	if (c->in_service)
@@ -514,7 +515,7 @@ void nbdconn_submit(struct nbdconn *c, struct nbdio *n)
 	}
 }
 
-/* I/O of other workers' queues comes by the inbox. */
+/* I/O of other workers' queues comes through the inbox. */
 static void conn_take_inbox(struct nbdconn *c, struct nbdio_list *inbox)
 {
 	struct nbdio *n;

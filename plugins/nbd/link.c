@@ -11,14 +11,14 @@
 
 #include "volume.h"
 
-/* For one attempt; names are looked up before. */
+/* Limit for one attempt, without the name lookup before it. */
 #define ATTEMPT_MS 10000
-/* Between two attempts: it grows from the first to the last. */
+/* The pause between two attempts grows from the first to the last value. */
 #define PAUSE_FIRST_MS 50
 #define PAUSE_LAST_MS  2000
-/* A connection that is lost sooner is not made again without a pause. */
+/* If a connection is lost sooner, the next one is made after a pause. */
 #define STEADY_MS 1000
-/* How often a wait looks whether it is to stop. */
+/* How often a wait checks whether it should stop. */
 #define LOOK_MS 100
 
 uint64_t nbdlink_now_ms(void)
@@ -49,8 +49,8 @@ static void link_explain(char *msg, size_t msg_len)
 		 text ? text : "no reason");
 }
 
-/* A server whose machine is gone answers nothing: the kernel asks, and gives up
- * after half a minute. */
+/* A server whose machine is gone does not answer. With keep-alive, the kernel
+ * gives up after half a minute. */
 static void link_keep_alive(struct nbd_handle *h)
 {
 	int fd = nbd_aio_get_fd(h);
@@ -73,7 +73,7 @@ static struct nbd_handle *link_make(void)
 
 	if (!h)
 		return NULL;
-	/* Data of a read that fails is not used. */
+	/* The data of a failed read is not used. */
 	if (nbd_add_meta_context(h, LIBNBD_CONTEXT_BASE_ALLOCATION) ||
 	    nbd_set_pread_initialize(h, false) ||
 	    nbd_set_uri_allow_local_file(h, true)) {
@@ -126,7 +126,7 @@ struct nbd_handle *nbdlink_connect(struct nbdvol *vol, char *msg,
 	return h;
 }
 
-/* ---- what a server offers ---- */
+/* ---- capabilities of a server ---- */
 
 uint32_t nbdlink_caps(struct nbd_handle *h)
 {
@@ -150,7 +150,7 @@ uint32_t nbdlink_caps(struct nbd_handle *h)
 	return caps;
 }
 
-/* A server that came back must be able to do what was promised to initiators. */
+/* A server that comes back must support all that was promised to initiators. */
 static bool link_is_same(struct nbdvol *vol, struct nbd_handle *h, char *msg,
 			 size_t msg_len)
 {
@@ -220,7 +220,7 @@ static void link_give(struct nbdconn *c, struct nbd_handle *h)
 	pthread_mutex_unlock(&c->vol->lock);
 }
 
-/* Says why only once, until it is another reason. */
+/* Logs the reason once, and again only if it changes. */
 static bool link_try(struct nbdvol *vol, struct nbdconn *c, char *said,
 		     size_t said_len)
 {
@@ -243,14 +243,14 @@ static bool link_try(struct nbdvol *vol, struct nbdconn *c, char *said,
 	return false;
 }
 
-/* I/O does not wait for several pauses in vain. */
+/* The last pause is so short that I/O does not time out after a few of them. */
 static uint64_t link_pause_max(const struct nbdvol *vol)
 {
 	return vol->wait_ms / 4 < PAUSE_LAST_MS ? vol->wait_ms / 4
 						: PAUSE_LAST_MS;
 }
 
-/* The next pause is longer. */
+/* Makes the next pause longer. */
 static void link_pause(struct nbdvol *vol, unsigned int *pause_ms)
 {
 	unsigned int ms = *pause_ms;
@@ -268,8 +268,8 @@ static void link_pause(struct nbdvol *vol, unsigned int *pause_ms)
 	pthread_mutex_unlock(&vol->lock);
 }
 
-/* A server that dies of a request, or that accepts and hangs up, is not asked as
- * fast as it can be. */
+/* True for a server that dies of a request, or accepts and closes: the next
+ * attempt comes after a pause. */
 static bool link_was_short(const struct nbdconn *c)
 {
 	return c->linked_ms && nbdlink_now_ms() - c->linked_ms < STEADY_MS;

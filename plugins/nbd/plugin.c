@@ -10,7 +10,7 @@
 
 const struct rbp_host *nbd_host;
 
-/* NBD without a word about it: the protocol's own limits. Bytes. */
+/* Limits of the protocol, if the server states none. Bytes. */
 #define BLOCK_DEFAULT	  512u
 #define PIECE_DEFAULT	  (32u << 20)
 #define PREFERRED_DEFAULT 4096u
@@ -19,7 +19,7 @@ const struct rbp_host *nbd_host;
 
 /* ---- open ---- */
 
-/* "//host/export" is what is left of nbd://host/export. */
+/* @location is "//host/export", the rest of nbd://host/export. */
 static char *nbdvol_uri(const char *location)
 {
 	const char *scheme = strncmp(location, "//", 2) != 0 ? "" : "nbd:";
@@ -56,7 +56,7 @@ static uint64_t nbdvol_block_size(struct nbd_handle *h, int which,
 	return size > 0 ? (uint64_t)size : dflt;
 }
 
-/* 0, or -errno and a clause in @msg. */
+/* Returns 0, or -errno and a clause in @msg. */
 static int nbdvol_size_up(struct nbdvol *vol, struct nbd_handle *h,
 			  struct rbp_info *info, char *msg, size_t msg_len)
 {
@@ -172,7 +172,8 @@ static int nbdvol_open(struct rbp_vol *rbp, const char *location,
 
 /* ---- queues ---- */
 
-/* Is there a connection that has lost its home? Under the lock. */
+/* Returns a connection that has lost its home, or NULL. Called with the lock
+ * held. */
 static struct nbdconn *nbdvol_homeless(const struct nbdvol *vol)
 {
 	struct nbdconn *c = vol->conns;
@@ -205,7 +206,7 @@ static void nbdqueue_look(void *user)
 {
 	struct nbdqueue *q = user;
 
-	/* The connection that all share has moved here. */
+	/* The shared connection has moved here. */
 	if (!q->vol->multi_conn && nbdqueue_move_in(q)) {
 		nbd_host->log(q->vol->vol, RBP_WARNING,
 			      "out of memory; trying again");
@@ -225,8 +226,8 @@ static void nbdqueue_woken(void *user, uint32_t events)
 	nbdqueue_look(q);
 }
 
-/* With multi-conn each queue has a connection of its own. One that cannot be made
- * now is made later. */
+/* With multi-conn, each queue has a connection of its own. If it cannot be made
+ * now, it is made later. */
 static int nbdqueue_ensure_conn(struct nbdvol *vol)
 {
 	char msg[256];
@@ -298,8 +299,8 @@ static int nbdvol_queue_add(void *v, struct rbp_queue *queue, void **ret)
 	return 0;
 }
 
-/* A connection that all share moves to another queue; I/O of others may be on its
- * way. */
+/* The shared connection moves to another queue. I/O of other queues may be in
+ * flight. */
 static void nbdvol_queue_del(void *queue_data)
 {
 	struct nbdqueue *q = queue_data;
@@ -321,7 +322,7 @@ static void nbdvol_queue_del(void *queue_data)
 
 /* ---- I/O ---- */
 
-/* To the worker that has the connection. */
+/* Passes @n to the worker that has the connection. */
 static void nbdvol_pass_on(struct nbdvol *vol, struct nbdio *n)
 {
 	struct nbdconn *c = vol->conns;

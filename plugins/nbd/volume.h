@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nbd: a volume that an NBD server keeps. Each worker has a connection of its own
- * when the server offers multi-conn; else all share one, because the NBD protocol
- * promises only with multi-conn that a flush on one connection covers what others
- * have written.
+ * nbd: a volume whose data is on an NBD server. If the server offers
+ * multi-conn, each worker has a connection of its own. Otherwise all workers
+ * share one: only with multi-conn does the NBD protocol promise that a flush on
+ * one connection covers writes on the others.
  *
- *   plugin.c   what rdma-target knows of the plugin: open, close, queues, submit
- *   conn.c     one connection: I/O on its way, and what the server answers
+ *   plugin.c   functions for rdma-target: open, close, queues, submit
+ *   conn.c     one connection: I/O in flight, and the answers of the server
  *   link.c     a thread that connects, so that no worker waits for a name server
  *
- * A connection that is lost is made again. Its I/O waits meanwhile, and is asked
- * for again then. Writes that had ended and that no flush has covered may be lost
- * if the server has died: every later flush fails.
+ * A lost connection is made again. Meanwhile its I/O waits, and is then sent
+ * again. If the server has died, writes that had ended and were not covered by
+ * a flush may be lost: then every later flush fails.
  */
 #ifndef NBD_VOLUME_H
 #define NBD_VOLUME_H
@@ -31,15 +31,15 @@ extern const struct rbp_host *nbd_host;
 
 /* An I/O, in its scratch. */
 struct nbdio {
-	TAILQ_ENTRY(nbdio) node; /* of one of the lists of a connection */
+	TAILQ_ENTRY(nbdio) node; /* in one of the lists of a connection */
 	struct rbp_io *io;
 	struct nbdconn *conn;
 	uint64_t done;	/* bytes of the pieces that are done */
 	uint64_t piece; /* bytes of the piece that the server has */
-	uint64_t seen;	/* FLUSH: nbdvol.written when it was asked for */
-	int err;	/* of the piece: a positive errno */
-	/* When the server was lost while it had the I/O, the first time; 0: never.
-	 * nbdlink_now_ms() */
+	uint64_t seen;	/* FLUSH: nbdvol.written when it was sent */
+	int err;	/* of the present piece: a positive errno */
+	/* nbdlink_now_ms() when the server was first lost while it had the I/O;
+	 * 0: never. */
 	uint64_t lost_ms;
 };
 
@@ -47,42 +47,42 @@ TAILQ_HEAD(nbdio_list, nbdio);
 
 /* A volume on one worker. */
 struct nbdqueue {
-	TAILQ_ENTRY(nbdqueue) node; /* of nbdvol.queues */
+	TAILQ_ENTRY(nbdqueue) node; /* in nbdvol.queues */
 	struct nbdvol *vol;
 	struct rbp_queue *queue;
 	struct nbdconn *conn;
 	int wake_fd; /* eventfd: look at the connection */
 	struct rbp_watch *wake;
-	struct rbp_timer *retry; /* of what memory was short for */
+	struct rbp_timer *retry; /* for I/O that failed for lack of memory */
 };
 
 /*
- * A connection. The worker of its home owns it, but for what stands under the lock
- * of the volume.
+ * A connection. The worker of its home owns it, except for members that are
+ * guarded by the lock of the volume.
  */
 struct nbdconn {
-	struct nbdconn *next; /* of nbdvol.conns */
+	struct nbdconn *next; /* next in nbdvol.conns */
 	struct nbdvol *vol;
 	struct nbd_handle *h; /* NULL: not connected */
 	struct rbp_watch *watch;
 	struct rbp_timer *timer;
-	struct rbp_timer *silence; /* how long has the server been silent? */
+	struct rbp_timer *silence; /* limits the silence of the server */
 	bool silence_is_set;
 	uint64_t heard_ms;	    /* nbdlink_now_ms() of its last answer */
-	struct nbdio_list waiting;  /* for a connection */
+	struct nbdio_list waiting;  /* waits for a connection */
 	struct nbdio_list sent;	    /* the server has them */
-	struct nbdio_list answered; /* by the server; they end next */
-	bool in_service;	    /* conn.c is at work on it */
+	struct nbdio_list answered; /* answered by the server; they end next */
+	bool in_service;	    /* conn.c is working on it */
 	bool counts_as_down;	    /* in nbdvol.down_cnt */
 	bool was_linked;	    /* has ever been connected */
 	bool ending;		    /* the server has said that it shuts down */
 	bool gave_up;		    /* away for too long: I/O fails at once */
-	/* under the lock of the volume */
+	/* guarded by the lock of the volume */
 	struct nbdqueue *home; /* NULL: none at present */
 	struct nbdio_list inbox;
-	struct nbd_handle *fresh; /* from link.c */
+	struct nbd_handle *fresh; /* set by link.c */
 	bool wants_link;
-	uint64_t linked_ms; /* link.c's: when it was made last; 0: never */
+	uint64_t linked_ms; /* for link.c: of the last connection; 0: never */
 };
 
 struct nbdvol {
@@ -91,15 +91,16 @@ struct nbdvol {
 	uint64_t wait_ms;
 	uint64_t timeout_ms; /* 0: a server may be silent for ever */
 	bool trusts_server;
-	bool read_only; /* asked for */
-	/* What the server has said first; what it offers later may not be less. */
+	bool read_only; /* requested by the SPEC */
+	/* What the server offered first. It must not offer less later. */
 	bool multi_conn;
 	uint32_t caps;
 	uint32_t block_size;
-	uint64_t max_piece; /* of a read or write, bytes */
+	uint64_t max_piece; /* for a read or write, bytes */
 	_Atomic uint64_t bytes;
 
-	/* Writes that have ended, and how many of them a flush has covered. */
+	/* Number of writes that have ended, and how many of them a flush has
+	 * covered. */
 	_Atomic uint64_t written;
 	_Atomic uint64_t flushed;
 	atomic_bool lost_writes;
@@ -118,28 +119,28 @@ struct nbdvol {
 
 /* ---- conn.c ---- */
 
-/* Begins @n on its connection. [worker], the one of the connection's home */
+/* Begins @n on its connection. [worker], that of the connection's home */
 void nbdconn_submit(struct nbdconn *c, struct nbdio *n);
 
-/* The connection belongs to @q from now on. -ENOMEM: it does not. */
+/* Moves the connection to @q. -ENOMEM: it has not moved. */
 int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q);
 
-/* The end of nbdconn_adopt(); I/O may be on its way. */
+/* Undoes nbdconn_adopt(); I/O may be in flight. */
 void nbdconn_release(struct nbdconn *c);
 
-/* Does what others have asked of the connection. [worker], the home's */
+/* Does what other threads have requested. [worker], that of the home */
 void nbdconn_woken(struct nbdconn *c);
 
-/* Frees it; nothing is in flight. */
+/* Frees the connection; nothing may be in flight. */
 void nbdconn_free(struct nbdconn *c);
 
 /* ---- link.c ---- */
 
-/* Connects; waits. @msg gets a clause. Thread: any. */
+/* Connects, and waits for the result. @msg gets a clause. Thread: any. */
 struct nbd_handle *nbdlink_connect(struct nbdvol *vol, char *msg,
 				   size_t msg_len);
 
-/* What the server offers, as RBP_CAN_ bits. */
+/* Returns the capabilities of the server, as RBP_CAN_ bits. */
 uint32_t nbdlink_caps(struct nbd_handle *h);
 
 uint64_t nbdlink_now_ms(void);
@@ -148,9 +149,10 @@ uint64_t nbdlink_now_ms(void);
 void nbdlink_open(struct nbdvol *vol);
 void nbdlink_close(struct nbdvol *vol);
 
-/* Has @c connected; it finds fresh set when it is woken. The thread is made when it
- * is needed first, so it has no more rights than those that rdma-target serves
- * with. 0, or -errno when no thread can be made. */
+/* Requests a connection for @c, which finds fresh set when it is woken. The
+ * first call starts the thread, so that the thread has only the rights with
+ * which rdma-target serves. Returns 0, or -errno if no thread can be
+ * started. */
 int nbdlink_ask(struct nbdconn *c);
 
 /* Wakes the worker of @q. Thread: any. */

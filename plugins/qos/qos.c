@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * qos: a layer that limits how many requests and bytes a volume, or a group of
- * volumes, is given each second.
+ * qos: a layer that limits the requests and bytes per second of a volume or of
+ * a group of volumes.
  *
- * A limit is a bucket of tokens that fills at the rate of the limit. It is kept as
- * one number: the time at which the bucket will be full again. A request may pass
- * when the bucket is not empty, and takes what it needs even if that leaves a debt:
- * the requests behind it then wait until the debt is paid. For this reason large
- * requests pass at all, and no more than the rate in the long run.
+ * A limit is a bucket of tokens that fills at the rate of the limit. It is
+ * stored as one number: the time when the bucket will be full again. A request
+ * may pass if the bucket is not empty. It takes the tokens that it needs, even
+ * if that leaves a debt, and the next requests wait until the debt is paid.
+ * This lets large requests pass, and keeps the rate in the long run.
  *
- * Requests that wait stand in flows: the small and the large ones of each queue are
- * a flow each. All flows of a group take turns, and each gets as many bytes as the
- * others (deficit round robin). So small requests do not wait for all large ones,
- * and no volume of a group waits for all of another one. FLUSH and EXTENT are not
- * limited: they move no data.
+ * Waiting requests are in flows. Each queue has one flow for small requests and
+ * one for large requests. All flows of a group take turns, and each gets as
+ * many bytes as the others (deficit round robin). Therefore small requests do
+ * not wait for all large ones, and a volume of a group does not wait for all
+ * requests of another one. FLUSH and EXTENT are not limited: they move no data.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,18 +32,20 @@
 #define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
 
-/* Wider than any rate allows: a debt of at most an hour is remembered. */
+/* More than any rate needs: the layer remembers a debt of at most an hour. */
 #define DEBT_MAX_NS (3600 * NS_PER_S)
 
-/* Requests up to so many bytes count as small. */
+/* Requests of at most this many bytes count as small. */
 #define QOS_SMALL_MAX (32u << 10)
-/* What a flow gets in its turn, bytes. A request counts at least QOS_COST_MIN. */
+/* Bytes that a flow may pass in its turn. A request counts as at least
+ * QOS_COST_MIN. */
 #define QOS_QUANTUM  (64u << 10)
 #define QOS_COST_MIN 4096u
 
 struct qos_bucket {
 	_Atomic uint64_t rate; /* tokens a second; 0: no limit */
-	_Atomic uint64_t full; /* when it is full again, CLOCK_MONOTONIC, ns */
+	_Atomic uint64_t full; /* time when it is full again, CLOCK_MONOTONIC,
+			        * ns */
 };
 
 struct qos_queue;
@@ -55,25 +57,26 @@ struct qos_io {
 
 STAILQ_HEAD(qos_ios, qos_io);
 
-/* Requests that wait; under the lock of the group. */
+/* Waiting requests; guarded by the lock of the group. */
 struct qos_flow {
-	TAILQ_ENTRY(qos_flow) node; /* of qos_group.flows, if it has requests */
+	TAILQ_ENTRY(qos_flow) node; /* in qos_group.flows, if it has requests */
 	struct qos_queue *queue;
 	struct qos_ios waiting; /* oldest first */
 	uint64_t deficit;	/* bytes that it may pass in its turn */
 };
 
-/* What limits one volume, or those that name the same group. */
+/* The limits of one volume, or of all volumes that name the same group. */
 struct qos_group {
 	struct qos_group *next;
 	unsigned int users;
-	char name[64]; /* empty: of one volume */
+	char name[64]; /* empty: the group of one volume */
 	_Atomic uint64_t burst_ns;
 	struct qos_bucket requests;
 	struct qos_bucket bytes;
 	atomic_uint waiting_cnt;
 	pthread_mutex_t lock; /* never held during a call */
-	/* Under the lock. The worker of the first one passes its requests. */
+	/* Guarded by the lock. The worker of the first flow passes its
+	 * requests. */
 	TAILQ_HEAD(qos_flows, qos_flow) flows;
 };
 
@@ -86,13 +89,13 @@ enum qos_lane {
 struct qos_queue {
 	struct qos_group *group;
 	struct rbp_timer *timer;
-	int wake_fd; /* eventfd: it may be this queue's turn */
+	int wake_fd; /* eventfd: it may be the turn of this queue */
 	struct rbp_watch *wake;
 	struct qos_flow flows[QOS_LANES];
 };
 
 static const struct rbp_host *qos_host;
-static struct qos_group *qos_groups; /* [setup] those with a name */
+static struct qos_group *qos_groups; /* [setup] groups that have a name */
 
 /* ---- buckets ---- */
 
@@ -104,7 +107,7 @@ static uint64_t qos_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* How long until the bucket is not empty; 0: it is not. */
+/* Returns the time until the bucket is not empty; 0: now. */
 static uint64_t qos_bucket_wait(const struct qos_bucket *b, uint64_t burst_ns,
 				uint64_t now)
 {
@@ -132,7 +135,7 @@ static void qos_bucket_take(struct qos_bucket *b, uint64_t tokens, uint64_t now)
 	while (!atomic_compare_exchange_weak(&b->full, &full, next));
 }
 
-/* The tokens that are owed stay: at another rate they take another time. */
+/* The debt in tokens stays: at another rate it takes another time. */
 static void qos_bucket_set_rate(struct qos_bucket *b, uint64_t rate,
 				uint64_t now)
 {
@@ -164,7 +167,7 @@ static uint64_t qos_bytes_of(const struct rbp_io *io)
 	return io->op == RBP_READ || io->op == RBP_WRITE ? io->len : 0;
 }
 
-/* 0: @io has paid and may pass. Else the time to wait, ns. */
+/* Returns 0 if @io has paid and may pass, otherwise the time to wait in ns. */
 static uint64_t qos_admit(struct qos_group *g, const struct rbp_io *io)
 {
 	uint64_t now = qos_now_ns();
@@ -197,7 +200,7 @@ static void qos_pass(struct rbp_io *io)
 	qos_host->below(child);
 }
 
-/* ---- requests that wait ---- */
+/* ---- waiting requests ---- */
 
 static uint64_t qos_cost(const struct qos_io *n)
 {
@@ -206,7 +209,8 @@ static uint64_t qos_cost(const struct qos_io *n)
 	return bytes > QOS_COST_MIN ? bytes : QOS_COST_MIN;
 }
 
-/* The flow whose turn it is goes to the front. Under the lock. NULL: none waits. */
+/* Moves the flow whose turn it is to the front. Called with the lock held.
+ * NULL: no request waits. */
 static struct qos_flow *qos_turn(struct qos_group *g)
 {
 	struct qos_flow *f;
@@ -220,7 +224,7 @@ static struct qos_flow *qos_turn(struct qos_group *g)
 	return f;
 }
 
-/* The oldest one, which has paid. Under the lock. */
+/* Takes the oldest request, which has paid. Called with the lock held. */
 static void qos_take(struct qos_group *g, struct qos_flow *f,
 		     struct qos_ios *passed)
 {
@@ -241,8 +245,9 @@ static void qos_set_timer(struct qos_queue *q, uint64_t wait_ns)
 	qos_host->timer_set(q->timer, (wait_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-/* Takes what may pass as long as it is the turn of @q. The time to wait, ns; 0: it
- * is the turn of another one, or nobody waits. */
+/* Takes requests that may pass as long as it is the turn of @q. Returns the
+ * time to wait in ns; 0: it is the turn of another queue, or no request
+ * waits. */
 static uint64_t qos_take_all(struct qos_queue *q, struct qos_ios *passed)
 {
 	struct qos_group *g = q->group;
@@ -303,7 +308,7 @@ static void qos_wait(struct qos_queue *q, struct qos_io *n)
 	STAILQ_INSERT_TAIL(&f->waiting, n, node);
 	atomic_fetch_add(&g->waiting_cnt, 1);
 	pthread_mutex_unlock(&g->lock);
-	/* Else somebody sees to it already whose turn it is. */
+	/* Otherwise the queue whose turn it is already handles it. */
 	if (is_first)
 		qos_run(q);
 }
@@ -403,7 +408,7 @@ static const char *qos_group_name(const struct rbp_arg *args)
 	return "";
 }
 
-/* A group has the limits that all its volumes name. */
+/* All volumes of a group must name the same limits. */
 static int qos_join(struct qos_group *g, const struct qos_group *wanted,
 		    char *msg, size_t msg_len)
 {
@@ -482,7 +487,7 @@ static void qos_close(void *v)
 	free(g);
 }
 
-/* ---- while the volume is served ---- */
+/* ---- changes while the volume is served ---- */
 
 static int qos_set_params(void *v, const struct rbp_arg *args, char *msg,
 			  size_t msg_len)
@@ -507,7 +512,7 @@ static int qos_set_params(void *v, const struct rbp_arg *args, char *msg,
 	qos_bucket_set_rate(&g->requests, wanted.requests.rate, now);
 	qos_bucket_set_rate(&g->bytes, wanted.bytes.rate, now);
 	atomic_store(&g->burst_ns, wanted.burst_ns);
-	/* What waits may pass at another time now. */
+	/* Waiting requests may now pass at another time. */
 	f = TAILQ_FIRST(&g->flows);
 	if (f)
 		eventfd_write(f->queue->wake_fd, 1);

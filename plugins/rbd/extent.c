@@ -2,23 +2,23 @@
 #include "extent.h"
 
 /*
- * What one question covers, bytes. By whole objects, the object map answers:
- * 0.14 ms for 1 GiB. By bytes, each object is asked: 0.5 ms for 16 MiB.
+ * The bytes that one query covers. For whole objects, the object map answers:
+ * 0.14 ms for 1 GiB. For bytes, librbd asks each object: 0.5 ms for 16 MiB.
  */
 #define RBDP_BY_OBJECT (1ull << 30)
 #define RBDP_BY_BYTE   (16ull << 20)
 
-/* Ends rbd_diff_iterate2() when all is known. */
+/* Ends rbd_diff_iterate2() when the answer is known. */
 #define RBDP_ENOUGH (-4096)
 
-/* What the answers say so far: the range begins with data up to data_end, which
- * is its begin if there is none; the data behind a hole begins at next. */
+/* The answer so far. The range begins with data up to data_end; if data_end is
+ * its begin, there is no data. The data after a hole begins at next. */
 struct rbdp_extent {
 	uint64_t data_end;
 	uint64_t next;
 };
 
-/* rbd_diff_iterate2() tells of data in ascending order. */
+/* rbd_diff_iterate2() reports data in ascending order. */
 static int rbdp_extent_see(uint64_t offset, size_t len, int exists, void *arg)
 {
 	struct rbdp_extent *e = arg;
@@ -58,7 +58,7 @@ int rbdp_extent_find(rbd_image_t image, struct rbp_io *io, uint64_t block_size)
 				  rbdp_min(io->len, RBDP_BY_OBJECT),
 				  /* whole_object= */ 1, &e);
 
-	/* Its object is there, but may not be all data. */
+	/* The object exists, but parts of it may have no data. */
 	if (!err && e.data_end > io->offset)
 		err = rbdp_extent_ask(image, io->offset,
 				      rbdp_min(io->len, RBDP_BY_BYTE),
@@ -67,7 +67,7 @@ int rbdp_extent_find(rbd_image_t image, struct rbp_io *io, uint64_t block_size)
 		return err;
 	io->extent_mapped = e.data_end > io->offset;
 	io->extent_len = (io->extent_mapped ? e.data_end : e.next) - io->offset;
-	/* A block that is data in part counts as data. */
+	/* A block that has data in a part counts as data. */
 	if (!io->extent_mapped && io->extent_len < block_size) {
 		io->extent_mapped = 1;
 		io->extent_len = block_size;

@@ -9,14 +9,14 @@
 
 /* Between two beats. */
 #define RBDP_BEAT_MS 1000u
-/* A gateway that is dead or frozen holds up no beat for longer. */
+/* A dead or frozen gateway delays no beat for longer. */
 #define RBDP_NOTIFY_MS 1000u
-/* Until the OSD forgets a watch of a gateway that is dead. Seconds. */
+/* Seconds until the OSD forgets the watch of a dead gateway. */
 #define RBDP_WATCH_S 10u
-/* Until the gateway that has the lock must have answered that it goes by new
- * notes. It may have to end commands first. */
+/* Limit for the owner of the lock to answer that it uses the new notes. It may
+ * have to end commands first. */
 #define RBDP_TELL_MS 5000u
-/* Somebody else may take the lock between the break and the acquisition. */
+/* Another gateway may take the lock between the break and the acquisition. */
 #define RBDP_LOCK_TRIES 5
 
 static uint64_t rbdp_now_ms(void)
@@ -35,30 +35,30 @@ static void rbdp_poke(struct rbdp_gateway *gw)
 	pthread_mutex_unlock(&gw->lock);
 }
 
-/* The one place where the state changes. */
+/* The only place where the state changes. */
 static void rbdp_set_state(struct rbdp_gateway *gw, enum rbdp_state state,
 			   unsigned int active)
 {
 	atomic_store(&gw->active, active);
-	/* In this order: what enters in the new state is of the new epoch. */
+	/* In this order: I/O that enters in the new state has the new epoch. */
 	atomic_fetch_add(&gw->epoch, 1);
 	atomic_store(&gw->state, state);
-	/* The active one is heard of anew. */
+	/* Waits for the active one's beat again. */
 	atomic_store(&gw->heard_ms, rbdp_now_ms());
 	gw->host->path_changed(gw->vol);
 }
 
-/* ---- what others say ---- */
+/* ---- messages of others ---- */
 
-/* The host goes by the notes. Says so as the owner of the lock, or as nobody. The
- * lock of @gw is held. */
+/* The host uses the notes. Answers as the owner of the lock, or as nobody.
+ * Called with the lock of @gw held. */
 static void rbdp_send_ack(struct rbdp_gateway *gw, const struct rbdp_ack *ack)
 {
 	rados_notify_ack(gw->img->pool, gw->object, ack->notify_id, ack->handle,
 			 gw->owner, (int)strlen(gw->owner));
 }
 
-/* Sends the answers that are due. The lock is held. */
+/* Sends the answers that are due. Called with the lock held. */
 static void rbdp_send_acks(struct rbdp_gateway *gw)
 {
 	unsigned int left = 0;
@@ -79,7 +79,7 @@ static void rbdp_ack(struct rbdp_gateway *gw, const struct rbdp_ack *ack,
 	pthread_mutex_lock(&gw->lock);
 	if (done)
 		rbdp_send_ack(gw, ack);
-	/* Who gets no answer breaks the lock: that is safe, too. */
+	/* A gateway without an answer breaks the lock, which is also safe. */
 	else if (gw->ack_cnt < RBDP_ACKS_MAX)
 		gw->acks[gw->ack_cnt++] = *ack;
 	rbdp_send_acks(gw);
@@ -93,7 +93,7 @@ static void rbdp_heard_news(struct rbdp_gateway *gw,
 	const struct rbdp_ack ack = { news->version, notify_id, handle };
 	int res = 0;
 
-	/* What this gateway has put the host knows. */
+	/* The host already knows notes that this gateway has put. */
 	if (news->group != gw->own)
 		res = gw->host->notes(gw->vol, news->version, news->data,
 				      news->len);
@@ -101,7 +101,7 @@ static void rbdp_heard_news(struct rbdp_gateway *gw,
 		rbdp_ack(gw, &ack, /* done= */ res == 0);
 }
 
-/* Of which gateway @data says that it is active; 0: of none. */
+/* Returns the gateway that @data reports as active; 0: none. */
 static unsigned int rbdp_active_of(const void *data, size_t len,
 				   const struct rbdp_news *news)
 {
@@ -127,7 +127,7 @@ static void rbdp_heard(void *arg, uint64_t notify_id, uint64_t handle,
 		return;
 	atomic_store(&gw->heard_ms, rbdp_now_ms());
 	if (atomic_load(&gw->state) == RBDP_ACTIVE)
-		rbdp_poke(gw); /* am I still? */
+		rbdp_poke(gw); /* another one claims to be active: check */
 	else if (atomic_exchange(&gw->active, group) != group)
 		gw->host->path_changed(gw->vol);
 }
@@ -145,7 +145,7 @@ static void rbdp_unwatch(struct rbdp_gateway *gw)
 	if (!gw->has_watch)
 		return;
 	gw->has_watch = false;
-	/* Nobody waits for the answers any more. */
+	/* The answers are no longer needed. */
 	pthread_mutex_lock(&gw->lock);
 	gw->ack_cnt = 0;
 	pthread_mutex_unlock(&gw->lock);
@@ -153,7 +153,7 @@ static void rbdp_unwatch(struct rbdp_gateway *gw)
 	rados_watch_flush(gw->img->cluster);
 }
 
-/* 0, or a negative errno: it is tried again in the next turn. */
+/* Returns 0, or a negative errno: the next turn tries again. */
 static int rbdp_watch(struct rbdp_gateway *gw)
 {
 	int err = rados_write_full(gw->img->pool, gw->object, "", 0);
@@ -177,7 +177,7 @@ static void rbdp_mend_watch(struct rbdp_gateway *gw)
 
 /* ---- beats ---- */
 
-/* That some do not hear it in time does not matter. */
+/* Some gateways may miss a beat. */
 static void rbdp_beat(struct rbdp_gateway *gw)
 {
 	char text = (char)('0' + gw->own);
@@ -191,7 +191,7 @@ static void rbdp_beat(struct rbdp_gateway *gw)
 
 /* ---- notes ---- */
 
-/* Reads the notes, and tells the host. */
+/* Reads the notes and passes them to the host. */
 static int rbdp_tell_host(struct rbdp_gateway *gw)
 {
 	int res = rbdp_notes_read(gw->img->pool, gw->header, &gw->notes);
@@ -206,7 +206,7 @@ static int rbdp_tell_host(struct rbdp_gateway *gw)
 	return 0;
 }
 
-/* Looks for notes that nobody has told of. -ESHUTDOWN: fenced off. */
+/* Looks for notes that no gateway has announced. -ESHUTDOWN: fenced. */
 static int rbdp_look_for_notes(struct rbdp_gateway *gw)
 {
 	uint64_t version;
@@ -215,7 +215,7 @@ static int rbdp_look_for_notes(struct rbdp_gateway *gw)
 	return err || version == gw->known ? err : rbdp_tell_host(gw);
 }
 
-/* "": this gateway does not have the lock. */
+/* "": this gateway does not hold the lock. */
 static void rbdp_set_owner(struct rbdp_gateway *gw, const char *owner)
 {
 	pthread_mutex_lock(&gw->lock);
@@ -223,7 +223,7 @@ static void rbdp_set_owner(struct rbdp_gateway *gw, const char *owner)
 	pthread_mutex_unlock(&gw->lock);
 }
 
-/* Whoever has the lock; -ENOENT: nobody has. */
+/* Finds the owner of the lock; -ENOENT: there is none. */
 static int rbdp_find_owner(struct rbdp_gateway *gw, char *ret, size_t len)
 {
 	rbd_lock_mode_t mode;
@@ -239,7 +239,7 @@ static int rbdp_find_owner(struct rbdp_gateway *gw, char *ret, size_t len)
 	return cnt ? 0 : -ENOENT;
 }
 
-/* Has @owner of the lock answered? */
+/* True if @owner of the lock has answered. */
 static bool rbdp_has_answered(const char *owner, char *reply, size_t len)
 {
 	struct notify_timeout_t *timeouts = NULL;
@@ -257,7 +257,8 @@ static bool rbdp_has_answered(const char *owner, char *reply, size_t len)
 	return found;
 }
 
-/* True: @owner of the lock has answered that it goes by the notes in @io. */
+/* Announces the notes in @io. True: @owner of the lock has answered that it
+ * uses them. */
 static bool rbdp_tell_gateways(struct rbdp_gateway *gw, const struct rbp_io *io,
 			       const char *owner, uint64_t timeout_ms)
 {
@@ -280,7 +281,7 @@ static bool rbdp_tell_gateways(struct rbdp_gateway *gw, const struct rbp_io *io,
 	return found;
 }
 
-/* So that it writes nothing by old notes. */
+/* Fences a silent owner, so that it writes nothing by the old notes. */
 static int rbdp_fence_silent(struct rbdp_gateway *gw, const char *owner)
 {
 	int err =
@@ -297,13 +298,14 @@ static int rbdp_fence_silent(struct rbdp_gateway *gw, const char *owner)
 	return 0;
 }
 
-/* The notes are put. Return: 0: no gateway writes by older ones. */
+/* The notes are put. Returns 0 if no gateway writes by older ones. */
 static int rbdp_spread_notes(struct rbdp_gateway *gw, const struct rbp_io *io)
 {
 	char owner[RBDP_OWNER_LEN] = "";
 	int err;
 
-	/* After the notes were put: who takes the lock later reads them. */
+	/* After the notes were put: a gateway that takes the lock later reads
+	 * them. */
 	err = atomic_load(&gw->state) == RBDP_ACTIVE
 		      ? -ENOENT
 		      : rbdp_find_owner(gw, owner, sizeof(owner));
@@ -318,7 +320,7 @@ static int rbdp_spread_notes(struct rbdp_gateway *gw, const struct rbp_io *io)
 
 /* ---- the lock ---- */
 
-/* Fences whoever has the lock. */
+/* Fences the owner of the lock. */
 static int rbdp_break_lock(struct rbdp_gateway *gw)
 {
 	rbd_lock_mode_t mode;
@@ -335,7 +337,7 @@ static int rbdp_break_lock(struct rbdp_gateway *gw)
 		err = rbd_lock_break(gw->img->image, RBD_LOCK_MODE_EXCLUSIVE,
 				     owners[i]);
 		if (err == -ENOENT)
-			err = 0; /* it has let go by itself */
+			err = 0; /* the owner has released it */
 	}
 	rbd_lock_get_owners_cleanup(owners, cnt);
 	return err;
@@ -380,8 +382,8 @@ static int rbdp_take_over(struct rbdp_gateway *gw)
 		atomic_store(&gw->heard_ms, rbdp_now_ms());
 		return err;
 	}
-	/* Nobody else writes now: what is put from here on, this gateway hears
-	 * of before it is done. */
+	/* No other gateway writes now. This gateway will be told of new notes
+	 * before they count as put. */
 	err = rbdp_tell_host(gw);
 	if (err) {
 		gw->host->log(gw->vol, RBP_ERROR,
@@ -396,7 +398,7 @@ static int rbdp_take_over(struct rbdp_gateway *gw)
 	return 0;
 }
 
-/* Waits until librbd has ended all I/O; each has a time limit. */
+/* Waits until librbd has ended all I/O. Each I/O has a time limit. */
 static void rbdp_await_io(struct rbdp_gateway *gw)
 {
 	pthread_mutex_lock(&gw->lock);
@@ -423,14 +425,14 @@ static int rbdp_let_go(struct rbdp_gateway *gw)
 
 /* ---- turns of the thread ---- */
 
-/* Asks the OSD, which knows whether this client is on the blocklist. */
+/* The OSD knows whether this client is on the blocklist. */
 static bool rbdp_has_lost(struct rbdp_gateway *gw)
 {
 	int is_owner = 0;
 	int err = rbd_is_exclusive_lock_owner(gw->img->image, &is_owner);
 
 	gw->unsure_ms = err && err != -ESHUTDOWN ? rbdp_now_ms() : 0;
-	/* When the OSD does not answer, nobody can have taken over. */
+	/* If the OSD does not answer, no gateway can have taken over. */
 	return err == -ESHUTDOWN || (!err && !is_owner);
 }
 
@@ -447,7 +449,7 @@ static void rbdp_turn_active(struct rbdp_gateway *gw)
 	rbdp_set_state(gw, RBDP_FENCED, 0);
 }
 
-/* A cluster that is away makes everybody silent. */
+/* If the cluster is away, all gateways are silent. */
 static bool rbdp_cluster_answers(struct rbdp_gateway *gw)
 {
 	uint64_t began = rbdp_now_ms();
@@ -458,7 +460,7 @@ static bool rbdp_cluster_answers(struct rbdp_gateway *gw)
 	return !err && rbdp_now_ms() - began < RBDP_BEAT_MS;
 }
 
-/* The one with the lower number is first. */
+/* The gateway with the lower number goes first. */
 static void rbdp_turn_standby(struct rbdp_gateway *gw)
 {
 	uint64_t silent_ms = rbdp_now_ms() - atomic_load(&gw->heard_ms);
@@ -498,8 +500,8 @@ static void rbdp_turn_fenced(struct rbdp_gateway *gw)
 	rbdp_set_state(gw, RBDP_STANDBY, atomic_load(&gw->active));
 }
 
-/* A standby may be fenced off, too: while it let go, or when it was slow to
- * answer. Its client is then of no use. */
+/* A standby may also be fenced: while it released the lock, or because its
+ * answer was late. Its client is then useless. */
 static void rbdp_turn_notes(struct rbdp_gateway *gw)
 {
 	int err = rbdp_look_for_notes(gw);
@@ -527,9 +529,9 @@ static void rbdp_turn(struct rbdp_gateway *gw)
 	}
 }
 
-/* ---- what rdma-target asks for ---- */
+/* ---- requests of rdma-target ---- */
 
-/* struct rbdp_ask.run: the I/O has not ended, and will. */
+/* Returned by struct rbdp_ask.run if the I/O has not ended, but will. */
 #define RBDP_LATER 1
 
 static struct rbdp_ask *rbdp_ask_of(struct rbp_io *io)
@@ -552,7 +554,8 @@ static int rbdp_do_set(struct rbdp_gateway *gw, struct rbp_io *io)
 	return -EINVAL;
 }
 
-/* Many I/Os fail at once when the cluster is away: only the first one waits for it. */
+/* If the cluster is away, many I/Os fail at once. Only the first one waits for
+ * the cluster. */
 static int rbdp_do_judge(struct rbdp_gateway *gw, struct rbp_io *io)
 {
 	if (atomic_load(&gw->state) != RBDP_ACTIVE)
@@ -567,11 +570,11 @@ static int rbdp_do_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)
 	int err = atomic_load(&gw->state) == RBDP_FENCED ? -EAGAIN
 							 : rbdp_tell_host(gw);
 
-	/* The thread finds out soon, and opens the image again. */
+	/* The thread will notice this and open the image again. */
 	return err == -ESHUTDOWN ? -EAGAIN : err;
 }
 
-/* The host goes by the notes of @io when it is done with older commands. */
+/* When the host is done with older commands, it uses the notes of @io. */
 static int rbdp_await_host(struct rbdp_gateway *gw, struct rbp_io *io)
 {
 	int res = 0;
@@ -607,7 +610,7 @@ static int rbdp_do_put_notes(struct rbdp_gateway *gw, struct rbp_io *io)
 
 /* ---- the thread ---- */
 
-/* Until there is something to do, at most a second; with the lock held. */
+/* Waits until there is work, at most a second. Called with the lock held. */
 static void rbdp_gateway_wait(struct rbdp_gateway *gw)
 {
 	struct timespec until;
@@ -660,9 +663,9 @@ static void *rbdp_gateway_main(void *arg)
 	return NULL;
 }
 
-/* ---- what others call ---- */
+/* ---- functions for others ---- */
 
-/* Another target may have served since its command began. */
+/* True if another target may have served since the command began. */
 static bool rbdp_is_outdated(struct rbdp_gateway *gw, const struct rbp_io *io)
 {
 	return atomic_load(&gw->host_has_epochs) && io->epoch &&
@@ -671,7 +674,7 @@ static bool rbdp_is_outdated(struct rbdp_gateway *gw, const struct rbp_io *io)
 
 bool rbdp_gateway_enter(struct rbdp_gateway *gw, const struct rbp_io *io)
 {
-	/* In this order: whoever changes the state looks at inflight after it. */
+	/* In this order: a change of the state reads inflight after it. */
 	atomic_fetch_add(&gw->inflight, 1);
 	if (atomic_load(&gw->state) == RBDP_ACTIVE && !rbdp_is_outdated(gw, io))
 		return true;
@@ -683,7 +686,7 @@ int rbdp_gateway_leave(struct rbdp_gateway *gw, int res)
 {
 	bool is_last = atomic_fetch_sub(&gw->inflight, 1) == 1;
 
-	/* EROFS: the lock is gone, and nobody has fenced us off. */
+	/* EROFS: the lock is gone, but this client was not fenced. */
 	if (res == -EROFS)
 		res = -ESHUTDOWN;
 	if (res == -ESHUTDOWN ||
@@ -760,7 +763,7 @@ void rbdp_gateway_taken(struct rbdp_gateway *gw, uint64_t version)
 		gw->host->done(put, 0);
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void rbdp_gateway_init(struct rbdp_gateway *gw)
 {

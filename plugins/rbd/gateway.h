@@ -9,24 +9,24 @@
  *      +--------------------------+        no I/O, image opened again      |
  *      +-------------------------------------------------------------------+
  *
- * The active one holds the image's exclusive lock, taken explicitly: then
- * librbd does not hand it over when another client asks. To take over, a gateway
- * breaks the lock of the owner, which puts the owner's RADOS client on the
- * blocklist of the OSDs, and only then takes the lock: whatever the owner still
- * sends after that fails (ESHUTDOWN). A client on the blocklist is of no use any
- * more; the fenced gateway opens the image with a new one.
+ * The active one holds the image's exclusive lock. It takes the lock
+ * explicitly, so that librbd does not hand it over when another client asks. To
+ * take over, a gateway breaks the lock of the owner, which puts the owner's
+ * RADOS client on the blocklist of the OSDs. Only then does it take the lock:
+ * all that the owner still sends after that fails (ESHUTDOWN). A client on the
+ * blocklist is useless; the fenced gateway opens the image with a new one.
  *
- * Once a second the active gateway notifies the watchers of an object of its
- * own, "rdma_block.gateways.IMAGE-ID", of its number. So the others know which
- * one is active, and, with failover=auto, that none is.
+ * Once a second, the active gateway sends its number to the watchers of an
+ * object of its own, "rdma_block.gateways.IMAGE-ID". The others learn from this
+ * which one is active, and, with failover=auto, that none is.
  *
- * Notes (notes.h). A gateway that has put new ones notifies the others of them. It
- * ends put_notes() when the one that has the lock has answered that it goes by
- * them. If that one does not answer, its lock is broken: it may be frozen, and
- * would write by the old notes when it wakes up. A gateway that takes the lock
- * reads the notes before it is active. Notifications may be lost (a gateway that
- * has put notes may be killed before it has told of them), so each gateway looks
- * for a newer version once a second, too.
+ * Notes (notes.h). A gateway that has put new notes notifies the others. It
+ * ends put_notes() when the owner of the lock has answered that it uses them.
+ * If the owner does not answer, the gateway breaks the lock: the owner may be
+ * frozen, and would write by the old notes when it continues. A gateway that
+ * takes the lock reads the notes before it is active. Notifications may be
+ * lost, for example if a gateway is killed after it has put notes. Therefore
+ * each gateway also looks for a newer version once a second.
  *
  * Thread: as said at each function.
  */
@@ -43,17 +43,18 @@
 #include "notes.h"
 
 enum rbdp_state {
-	RBDP_STANDBY, /* opened, or let go; I/O ends with ESHUTDOWN */
+	RBDP_STANDBY, /* the image is opened, or the lock was released; I/O ends
+		       * with ESHUTDOWN */
 	RBDP_ACTIVE,  /* holds the lock */
-	RBDP_FENCED, /* another one has broken the lock; I/O still comes back */
+	RBDP_FENCED,  /* another one has broken the lock; I/O is still ending */
 };
 
 struct rbdp_gateway;
 
-/* Notifications of notes that the host has begun to go by. */
+/* Notifications of notes that the host has begun to use. */
 #define RBDP_ACKS_MAX 8
 
-/* An owner of the image's lock, as librbd names it. */
+/* An owner of the image's lock, in librbd's format. */
 #define RBDP_OWNER_LEN 128
 
 struct rbdp_ack {
@@ -62,15 +63,15 @@ struct rbdp_ack {
 	uint64_t handle;
 };
 
-/* What rdma-target asks a gateway for; in the scratch of an I/O. */
+/* A request of rdma-target to a gateway, in the scratch of an I/O. */
 struct rbdp_ask {
 	struct rbp_io *next;
 	int (*run)(struct rbdp_gateway *gw, struct rbp_io *io);
-	int res; /* of rbdp_gateway_judge() */
+	int res; /* for rbdp_gateway_judge() */
 };
 
 struct rbdp_gateway {
-	/* set before rbdp_gateway_start(), and constant */
+	/* set before rbdp_gateway_start(), then constant */
 	const struct rbp_host *host;
 	struct rbp_vol *vol;
 	struct rbdp_image *img;
@@ -79,66 +80,70 @@ struct rbdp_gateway {
 	void *user;
 	unsigned int own; /* 1 ... cnt */
 	unsigned int cnt;
-	bool takes_over; /* when no other is active */
+	bool takes_over; /* if no other one is active */
 	uint64_t after_ms;
 
-	_Atomic enum rbdp_state state; /* changed by its thread alone */
-	/* Grows with each change of the state; from 1 on. */
+	_Atomic enum rbdp_state state; /* only its thread changes it */
+	/* Grows with each change of the state; starts at 1. */
 	_Atomic uint64_t epoch;
 	atomic_bool host_has_epochs;
 	_Atomic unsigned int active; /* number; 0: none, or not known */
 	_Atomic unsigned int inflight;
-	_Atomic uint64_t heard_ms; /* when the active one was heard of */
+	_Atomic uint64_t heard_ms; /* time of the active one's last beat */
 
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	/* under the lock */
-	struct rbp_io *first; /* that the thread is asked for, oldest first */
+	/* guarded by the lock */
+	struct rbp_io *first; /* requests for the thread, oldest first */
 	struct rbp_io **end;
 	bool is_poked;
 	bool stopping;
 	struct rbdp_ack acks[RBDP_ACKS_MAX];
 	unsigned int ack_cnt;
-	uint64_t taken; /* version, of notes_taken() */
-	/* Has put notes that the host has begun to go by; or NULL. */
+	uint64_t taken; /* version of the last notes_taken() */
+	/* A put_notes() whose notes the host has begun to use; or NULL. */
 	struct rbp_io *put;
-	/* As whom librbd knows this gateway while it has the lock; else empty. */
+	/* The name that librbd has for this gateway while it holds the lock;
+	 * else empty. */
 	char owner[RBDP_OWNER_LEN];
 
-	/* its thread's, and before it runs, setup's */
+	/* only for its thread; before the thread runs, for setup */
 	char object[96];
-	char header[96]; /* of the image */
-	uint64_t known;	 /* version of the notes that the host was told */
+	char header[96]; /* object of the image */
+	uint64_t known;	 /* version of the notes that the host has */
 	struct rbdp_notes notes;
 	uint8_t news[RBDP_NEWS_MAX];
 	bool has_watch;
 	uint64_t watch;
 	_Atomic bool watch_is_broken;
 	bool reopen_failed;
-	uint64_t unsure_ms; /* when the OSD last did not say who has the lock */
+	uint64_t unsure_ms; /* time when the OSD did not name the owner of the
+			     * lock */
 };
 
-/* Begins as standby, or, @active, as the active one. It blocks. 0, or a negative
- * errno and a clause. Thread: setup. */
+/* Begins as standby or, with @active, as the active one. Blocks. Returns 0, or
+ * a negative errno and a clause. Thread: setup. */
 int rbdp_gateway_start(struct rbdp_gateway *gw, bool active,
 		       const struct rbdp_msg *msg);
-/* Nothing is in flight. Lets go. Thread: setup. */
+/* Releases the lock. Nothing may be in flight. Thread: setup. */
 void rbdp_gateway_stop(struct rbdp_gateway *gw);
 
-/* An I/O begins; false: it must not, and -ESHUTDOWN is its result. Until
- * rbdp_gateway_leave(), the image stays open. Thread: any, as all below. */
+/* An I/O begins. False: it must not begin, and its result is -ESHUTDOWN. Until
+ * rbdp_gateway_leave(), the image stays open. Thread: any, as for all functions
+ * below. */
 bool rbdp_gateway_enter(struct rbdp_gateway *gw, const struct rbp_io *io);
-/* It has ended. Return: the result to tell. */
+/* The I/O has ended. Returns the result to report. */
 int rbdp_gateway_leave(struct rbdp_gateway *gw, int res);
-/* After rbdp_gateway_leave() with another error than -ESHUTDOWN: ends @io with that, or
- * with -ESHUTDOWN if this target no longer has the lock. What librbd says to a client
- * that was fenced off depends on what it was doing: the error may look like one of the
- * medium, and nobody would try the other target. */
+/* Called after rbdp_gateway_leave() with another error than -ESHUTDOWN. Ends
+ * @io with that error, or with -ESHUTDOWN if this target no longer has the
+ * lock. librbd's error for a fenced client depends on what it was doing. The
+ * error may look like one of the medium, and then no initiator would try the
+ * other target. */
 void rbdp_gateway_judge(struct rbdp_gateway *gw, struct rbp_io *io, int res);
 
-/* rbp_plugin.paths, set_path, get_notes, put_notes and notes_taken. Those with
- * @io use its scratch. */
+/* For rbp_plugin.paths, set_path, get_notes, put_notes and notes_taken.
+ * Functions with @io use its scratch. */
 void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret);
 void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io);
 void rbdp_gateway_get_notes(struct rbdp_gateway *gw, struct rbp_io *io);

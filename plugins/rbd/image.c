@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Closing asks the cluster three things, one after the other, and must end also
- * when it does not answer. Seconds for each. */
+/* Closing sends three requests to the cluster, one after the other, and must
+ * also end if the cluster does not answer. Seconds for each. */
 #define RBDP_CLOSE_TIMEOUT_S 5
 #define RBDP_CLOSE_TIMEOUT   "5"
 
-/* Seconds until a monitor must answer at open when the timeout is 0. */
+/* Seconds until a monitor must answer at open if the timeout is 0. */
 #define RBDP_CONNECT_TIMEOUT_S 30u
 
 int rbdp_refuse(const struct rbdp_msg *msg, int err, const char *fmt, ...)
@@ -28,7 +28,7 @@ int rbdp_refuse(const struct rbdp_msg *msg, int err, const char *fmt, ...)
 
 /* ---- the location ---- */
 
-/* The first @len bytes of @from; false: there are none, or too many. */
+/* Takes the first @len bytes of @from. False: there are none, or too many. */
 static bool rbdp_take_word(char *to, size_t size, const char *from, size_t len)
 {
 	if (!len || len >= size)
@@ -47,7 +47,7 @@ int rbdp_location_parse(const char *location, struct rbdp_config *cfg,
 	const char *name = pool_end;
 	bool good = pool_end;
 
-	/* The last slash stands before the name. */
+	/* The last slash is in front of the image name. */
 	for (const char *p = pool_end; good && p < end; p++) {
 		if (*p == '/')
 			name = p;
@@ -79,7 +79,7 @@ static int rbdp_read_conf(rados_t cluster, const struct rbdp_config *cfg,
 {
 	int err;
 
-	/* librados tells of a file that it cannot read on standard error. */
+	/* If librados cannot read a file, it prints this on standard error. */
 	if (cfg->conf && access(cfg->conf, R_OK))
 		return rbdp_refuse(msg, -errno,
 				   "cannot read the configuration %s: %s",
@@ -101,7 +101,7 @@ static int rbdp_read_conf(rados_t cluster, const struct rbdp_config *cfg,
 	return 0;
 }
 
-/* Sets what the SPEC says and what rdma-target relies on. */
+/* Sets the values of the SPEC, and those that rdma-target relies on. */
 static int rbdp_set_conf(rados_t cluster, const struct rbdp_config *cfg,
 			 const struct rbdp_msg *msg)
 {
@@ -116,7 +116,7 @@ static int rbdp_set_conf(rados_t cluster, const struct rbdp_config *cfg,
 		{ "rbd_cache", "false" },
 		{ "rbd_disable_zero_copy_writes",
 		  cfg->zero_copy ? "false" : "true" },
-		/* rdma-target says what went wrong. */
+		/* rdma-target reports errors itself. */
 		{ "log_to_stderr", "false" },
 		{ "err_to_stderr", "false" },
 	};
@@ -302,7 +302,7 @@ void rbdp_image_close(struct rbdp_image *img)
 	*img = (struct rbdp_image){ 0 };
 }
 
-/* ---- what it is ---- */
+/* ---- properties of an image ---- */
 
 /* FNV-1a. Two namespaces of a pool may have images of the same id. */
 static unsigned long long rbdp_hash(const char *text)
@@ -362,7 +362,7 @@ bool rbdp_image_has_cache(const struct rbdp_image *img)
 		options = calloc((size_t)cnt, sizeof(*options));
 	if (!options || rbd_config_image_list(img->image, options, &cnt) < 0) {
 		free(options);
-		return true; /* not known: rather that than a lost write */
+		return true; /* unknown: a wrong "yes" loses no writes */
 	}
 	for (int i = 0; i < cnt; i++) {
 		if (!strcmp(options[i].name, "rbd_cache"))

@@ -6,7 +6,7 @@ static struct rbp_io **rbdp_next_of(struct rbp_io *io)
 	return io->scratch;
 }
 
-/* One job, with the lock held before and after. */
+/* Runs one job. Called with the lock held, which is also held at the end. */
 static void rbdp_do_job(struct rbdp_jobs *jobs)
 {
 	struct rbp_io *io = jobs->first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What librbd can only do by blocking: a thread does it. */
+/* Calls of librbd that always block: a thread makes them. */
 #ifndef PLUGINS_RBD_JOBS_H
 #define PLUGINS_RBD_JOBS_H
 
@@ -15,20 +15,21 @@ struct rbdp_jobs {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	/* under the lock */
+	/* guarded by the lock */
 	struct rbp_io *first; /* oldest first */
 	struct rbp_io **end;
 	bool has_resized;
 	bool stopping;
 };
 
-/* extent, resized and user are set. 0 or a negative errno. Thread: setup. */
+/* The caller has set extent, resized and user. Returns 0 or a negative errno.
+ * Thread: setup. */
 int rbdp_jobs_start(struct rbdp_jobs *jobs);
-/* The same; nothing is in flight. */
+/* Nothing may be in flight. Thread: setup. */
 void rbdp_jobs_stop(struct rbdp_jobs *jobs);
-/* Has the thread call extent(); it uses the scratch of @io. Thread: any. */
+/* Makes the thread call extent(). Uses the scratch of @io. Thread: any. */
 void rbdp_jobs_extent(struct rbdp_jobs *jobs, struct rbp_io *io);
-/* Has the thread call resized(). Thread: any. */
+/* Makes the thread call resized(). Thread: any. */
 void rbdp_jobs_resized(struct rbdp_jobs *jobs);
 
 #endif

@@ -58,7 +58,7 @@ static int rbdp_notes_take_all(rados_omap_iter_t it, struct rbdp_notes *ret)
 	return err;
 }
 
-/* The first @cnt of the keys. */
+/* Reads the first @cnt of the keys. */
 static int rbdp_notes_read_keys(rados_ioctx_t pool, const char *object,
 				size_t cnt, struct rbdp_notes *ret)
 {
@@ -103,7 +103,7 @@ int rbdp_notes_read_version(rados_ioctx_t pool, const char *object,
 
 /* ---- putting ---- */
 
-/* 0: nothing, as there is no such key yet. */
+/* Returns the length; 0 for version 0, which has no key yet. */
 static size_t rbdp_notes_format_version(uint64_t version, char *buf, size_t len)
 {
 	return version ? (size_t)snprintf(buf, len, "%" PRIu64, version) : 0;

@@ -3,9 +3,9 @@
  * rbd:POOL[/NAMESPACE]/IMAGE[@SNAP]: an image of Ceph's block device, through
  * librbd.
  *
- * librbd has queues and threads of its own: submit() hands an I/O to it, and a
- * thread of librbd ends the I/O. What librbd only does by blocking goes to a
- * thread of the volume (jobs.h).
+ * librbd has queues and threads of its own: submit() passes an I/O to librbd,
+ * and a thread of librbd ends the I/O. A thread of the volume makes the calls
+ * of librbd that always block (jobs.h).
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 #include "notes.h"
 
 #define RBDP_BLOCK_SIZE 512u
-/* librbd's own default for discards. Smaller ones free nothing in the OSD. */
+/* librbd's default for discards. Smaller discards free nothing in the OSD. */
 #define RBDP_UNMAP_GRANULARITY (64u << 10)
 
 /* rbp_paths.cnt */
@@ -32,17 +32,17 @@
 struct rbdp_vol {
 	struct rbp_vol *vol;
 	struct rbdp_config cfg;
-	/* A gateway opens it anew, which the lock keeps apart from the thread of
-	 * jobs. I/O is kept apart by rbdp_gateway_enter(). */
+	/* A gateway opens it again. The lock keeps the thread of jobs out
+	 * meanwhile, and rbdp_gateway_enter() keeps I/O out. */
 	struct rbdp_image img;
 	pthread_mutex_t img_lock;
 	char identity[sizeof(((struct rbp_info *)0)->identity)];
 	bool has_cache;	 /* of librbd */
-	bool is_gateway; /* else gw is not used */
+	bool is_gateway; /* otherwise gw is not used */
 	bool begins_active;
 	struct rbdp_gateway gw;
 	struct rbdp_jobs jobs;
-	/* Whole blocks. Asking librbd for it may block. */
+	/* Whole blocks. librbd may block when it is asked for the size. */
 	_Atomic uint64_t bytes;
 	uint32_t caps;
 };
@@ -51,7 +51,7 @@ static const struct rbp_host *rbdp_host;
 
 /* ---- I/O ---- */
 
-/* The end of every I/O that has begun. */
+/* Ends an I/O that has begun. */
 static void rbdp_io_end(struct rbp_io *io, int res)
 {
 	struct rbdp_vol *s = io->queue_data;
@@ -64,15 +64,15 @@ static void rbdp_io_end(struct rbp_io *io, int res)
 		rbdp_host->done(io, res);
 }
 
-/* Initiators try again what has timed out, several times: that would make the
- * wait as many times as long. */
+/* Initiators repeat a command that timed out several times, which would
+ * multiply the wait. */
 static int rbdp_io_timed_out(const struct rbdp_vol *s, enum rbp_op op)
 {
 	rbdp_host->log(s->vol, RBP_ERROR,
 		       "the cluster has not answered for %u s: failing the "
 		       "I/O; is an OSD down, or the cluster full? (ceph -s)",
 		       s->cfg.timeout_s);
-	/* Without a cache, writes that have ended are stable. */
+	/* Without a cache, writes that have ended are already stable. */
 	if (op == RBP_FLUSH && !s->has_cache)
 		return -ENOTCONN;
 	return -EIO;
@@ -86,13 +86,13 @@ static void rbdp_io_done(rbd_completion_t completion, void *arg)
 	rbd_aio_release(completion);
 	if (res == -ETIMEDOUT)
 		res = rbdp_io_timed_out(io->queue_data, io->op);
-	/* Somebody has made the image smaller. */
+	/* The image has been made smaller. */
 	if (io->op == RBP_READ && res >= 0 && (uint64_t)res != io->len)
 		res = -EIO;
 	rbdp_io_end(io, res < 0 ? (int)res : 0);
 }
 
-/* 0, or a negative errno: then @completion is not called. */
+/* Returns 0, or a negative errno: then @completion is not called. */
 static int rbdp_io_begin(rbd_image_t image, struct rbp_io *io,
 			 rbd_completion_t completion)
 {
@@ -144,7 +144,7 @@ static void rbdp_submit(void *v, struct rbp_io *io)
 		rbdp_io_end(io, err);
 }
 
-/* queue_add(): each I/O leads to its volume. */
+/* rbp_plugin.queue_add(): an I/O leads to its volume through the queue. */
 static int rbdp_queue_add(void *v, struct rbp_queue *queue, void **ret)
 {
 	*ret = v;
@@ -178,7 +178,7 @@ static void rbdp_look_at_size(void *user)
 	pthread_mutex_lock(&s->img_lock);
 	err = s->img.image ? rbdp_ask_bytes(s, &bytes) : -ENODEV;
 	pthread_mutex_unlock(&s->img_lock);
-	/* Fenced; the image is about to be opened again. */
+	/* The image is fenced, and will be opened again. */
 	if (err == -ESHUTDOWN || err == -ENODEV)
 		return;
 	if (err) {
@@ -192,7 +192,7 @@ static void rbdp_look_at_size(void *user)
 		rbdp_host->resized(s->vol);
 }
 
-/* librbd's: the image's header has changed. */
+/* librbd calls it: the image's header has changed. */
 static void rbdp_updated(void *arg)
 {
 	struct rbdp_vol *s = arg;
@@ -246,8 +246,8 @@ static void rbdp_notes_taken(void *v, uint64_t version)
 	rbdp_gateway_taken(&s->gw, version);
 }
 
-/* What librbd's cache has is lost when another target fences this one off, and
- * no flush through that other one can tell. */
+/* If another target fences this one, the data in librbd's cache is lost, and no
+ * flush through the other target can report this. */
 static int rbdp_refuse_cache(struct rbdp_vol *s, const struct rbdp_msg *msg)
 {
 	if (s->gw.cnt < 2 || !rbdp_image_has_cache(&s->img))
@@ -258,7 +258,7 @@ static int rbdp_refuse_cache(struct rbdp_vol *s, const struct rbdp_msg *msg)
 			   "config image set ... rbd_cache false");
 }
 
-/* The name may be another image's by now. */
+/* The name may now belong to another image. */
 static int rbdp_refuse_other(struct rbdp_vol *s, const struct rbdp_msg *msg)
 {
 	char identity[sizeof(s->identity)];
@@ -275,7 +275,7 @@ static int rbdp_refuse_other(struct rbdp_vol *s, const struct rbdp_msg *msg)
 			   "again to serve that one");
 }
 
-/* For the thread of the gateway: no I/O is in flight. */
+/* Called by the thread of the gateway, without I/O in flight. */
 static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 {
 	struct rbdp_vol *s = user;
@@ -304,7 +304,7 @@ static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 	return err;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void rbdp_close(void *v)
 {
@@ -319,7 +319,7 @@ static void rbdp_close(void *v)
 	free(s);
 }
 
-/* "a" is 1, "b" is 0; others are refused. */
+/* Returns 1 for "a", 0 for "b", and refuses other values. */
 static int rbdp_choose(const struct rbp_arg *arg, const char *a, const char *b,
 		       bool *ret, const struct rbdp_msg *msg)
 {
@@ -410,9 +410,9 @@ static int rbdp_take_args(struct rbdp_config *cfg, const struct rbp_arg *args,
 			cfg->zero_copy = args->number;
 	}
 	/*
-	 * A write that has timed out may still lie in librados's queue for the
-	 * socket. If that is not a copy, it would go out with the data of the
-	 * next command that gets the buffer.
+	 * A write that has timed out may still be in librados's send queue. If
+	 * the queue has no copy of the data, the write would be sent with the
+	 * data of the next command that uses the buffer.
 	 */
 	if (cfg->zero_copy && cfg->timeout_s)
 		return rbdp_refuse(
@@ -449,7 +449,8 @@ static int rbdp_describe(struct rbdp_vol *s, struct rbp_info *info,
 	return 0;
 }
 
-/* Reservations are for initiators of gateways; this target has its own. */
+/* This target has reservations of its own. Those in the notes are for
+ * initiators of gateways. */
 static void rbdp_look_for_notes_of_others(struct rbdp_vol *s)
 {
 	uint64_t version = 0;
@@ -463,7 +464,7 @@ static void rbdp_look_for_notes_of_others(struct rbdp_vol *s)
 		       "a target without it does not go by them");
 }
 
-/* The image is open. Undone by rbdp_close(). */
+/* Starts with an open image. rbdp_close() undoes it. */
 static int rbdp_start(struct rbdp_vol *s, const struct rbdp_msg *msg)
 {
 	int err;

@@ -2,10 +2,11 @@
 /*
  * srp: a volume of another SRP target, ours or the Linux kernel's, over libsrpi.
  *
- * One session serves the volume, so that libsrpi knows all writes that a flush must
- * cover. Its context belongs to a thread of the plugin: workers put their I/O into a
- * list and wake it. Data is copied into memory that is registered with the session;
- * I/O that is longer than a buffer is done in pieces.
+ * One session serves the volume, so that libsrpi knows all writes that a flush
+ * must cover. Its context belongs to a thread of the plugin: workers put their
+ * I/O into a list and wake the thread. Data is copied into memory that is
+ * registered with the session; I/O that is longer than a buffer is done in
+ * pieces.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,9 +33,9 @@ struct srpst_io {
 	struct rbp_io *io;
 	struct srpst_vol *vol;
 	struct srpi_io srp;
-	uint8_t *buf;	/* NULL: it needs none, or waits for one */
+	uint8_t *buf;	/* NULL: it needs no buffer, or waits for one */
 	uint64_t done;	/* bytes of the pieces that are done */
-	bool as_writes; /* ZERO, of a target that cannot */
+	bool as_writes; /* ZERO, of a target that does not support it */
 };
 
 STAILQ_HEAD(srpst_list, srpst_io);
@@ -45,7 +46,7 @@ struct srpst_vol {
 	int wait_ms;
 	struct srpi_volume_info info;
 	_Atomic uint64_t bytes;
-	/* the thread's */
+	/* only for the thread */
 	struct srpi_ctx *ctx;
 	struct srpi_session *session;
 	struct srpi_mem *mem;
@@ -53,10 +54,10 @@ struct srpst_vol {
 	uint8_t *memory;
 	uint8_t *free[SRPST_BUFFER_CNT];
 	unsigned int free_cnt;
-	struct srpst_list waiting; /* for a buffer */
+	struct srpst_list waiting; /* waiting for a buffer */
 	pthread_t thread;
 	int wake_fd;
-	/* under the lock, which is never held during a call that blocks */
+	/* guarded by the lock, which is never held during a call that blocks */
 	pthread_mutex_t lock;
 	pthread_cond_t started;
 	enum {
@@ -137,7 +138,8 @@ static void srpst_end(struct srpst_io *n, int res)
 	}
 }
 
-/* What a target cannot do, and the volume has promised. True: it goes on. */
+/* Replaces operations that the target lacks and the volume has promised. True:
+ * the I/O continues. */
 static bool srpst_does_without(struct srpst_io *n, int *res)
 {
 	if (n->io->op == RBP_EXTENT) {
@@ -173,8 +175,8 @@ static void srpst_done(struct srpi_io *srp, int res)
 			return;
 		}
 	} else if (res && io->op == RBP_FLUSH && srpi_io_refused(srp)) {
-		/* Nothing is lost by that. When the target is back, libsrpi
-		 * fails the next flush if it has lost writes. */
+		/* No data is lost. When the target is back, libsrpi fails the
+		 * next flush if the target has lost writes. */
 		res = -ENOTCONN;
 	}
 	srpst_end(n, res);
@@ -203,7 +205,7 @@ static void srpst_resized(struct srpi_session *s, unsigned int volume,
 	srpst_host->resized(vol->vol);
 }
 
-/* That of the URI, or the only one. */
+/* Chooses the volume of the URI, or the only one. */
 static int srpst_choose(struct srpst_vol *vol, struct srpi_error *e)
 {
 	struct srpi_session_info info = { .struct_size = sizeof(info) };
@@ -311,7 +313,7 @@ static void *srpst_main(void *arg)
 
 /* ---- for rdma-target ---- */
 
-/* The thread wakes once for all that it has not looked at. */
+/* The thread wakes once for all I/Os that it has not seen. */
 static void srpst_submit(void *v, struct rbp_io *io)
 {
 	struct srpst_vol *vol = v;
@@ -384,7 +386,7 @@ static struct srpst_vol *srpst_make(const char *location)
 		      0);
 	if (memory != MAP_FAILED)
 		vol->memory = memory;
-	/* "//host/volume" is what is left of srp://host/volume. */
+	/* location is "//host/volume", the rest of srp://host/volume. */
 	if (asprintf(&vol->uri, "%s%s",
 		     strncmp(location, "//", 2) != 0 ? "" : "srp:", location) <
 	    0)
@@ -432,7 +434,7 @@ static int srpst_open(struct rbp_vol *rbp, const char *location,
 	if (!vol)
 		return -ENOMEM;
 	vol->vol = rbp;
-	/* "wait" has a default, and is the only one. */
+	/* "wait" has a default, and is the only parameter. */
 	vol->wait_ms = args->number && args->number < 1000000
 			       ? (int)args->number * 1000
 			       : 1000;
