@@ -269,7 +269,7 @@ static void channel_run_gone(struct reactor_msg *msg)
 	port_channel_gone(ch);
 }
 
-/* The channel has no chain, no IU and no request any more. */
+/* The channel no longer has a chain, an IU or a request. */
 static void channel_become_gone(struct channel *ch)
 {
 	ch->state = CHANNEL_GONE;

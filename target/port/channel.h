@@ -109,7 +109,7 @@ struct channel_port_side {
 
 /* What SRP_AER_REQ reports of a LUN. */
 enum channel_event {
-	CHANNEL_LUNS_CHANGED,	  /* of the target: by its LUN 0 */
+	CHANNEL_LUNS_CHANGED,	  /* reported for the target, on its LUN 0 */
 	CHANNEL_ACCESS_CHANGED,	  /* another target port may be active */
 	CHANNEL_CAPACITY_CHANGED, /* the volume has another size */
 	CHANNEL_EVENTS
@@ -117,10 +117,10 @@ enum channel_event {
 
 /* LUNs to report by SRP_AER_REQ. Any thread adds them. */
 struct channel_aer {
-	struct reactor_msg msg; /* sent again and again */
-	_Atomic bool sent;	/* it is on its way */
+	struct reactor_msg msg; /* reused for each report */
+	_Atomic bool sent;	/* the message is on its way */
 	_Atomic uint64_t luns[CHANNEL_EVENTS][LUNS_MAX / 64]; /* bits */
-	bool wanted; /* by the initiator, at login; constant */
+	bool wanted; /* requested by the initiator at login; constant */
 };
 
 /* The requests of the channel that are not finished. */

@@ -15,7 +15,7 @@ void hang_end_free(struct worker *w)
 	pthread_mutex_unlock(&w->doing_lock);
 }
 
-/* Where a request is whose worker hangs. */
+/* The stage of a request whose worker hangs. */
 static const char *hang_stage(enum request_state state)
 {
 	switch (state) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a worker does that does not return to its reactor: heartbeat.h asks on another
- * thread, while the worker may go on. So the worker says which request it works on,
- * and frees no request while another thread looks. The numbers may be those of a
- * command that has just ended.
+ * What a worker is doing when it does not return to its reactor. heartbeat.h
+ * asks for this on another thread, while the worker may continue. For this
+ * reason the worker says which request it works on, and frees no request while
+ * another thread reads it. The numbers may be those of a command that has just
+ * ended.
  */
 #ifndef TARGET_PORT_HANG_H
 #define TARGET_PORT_HANG_H

@@ -170,8 +170,9 @@ static void meter_add_counts(struct meter_counts *to,
 	uint64_t version;
 	int tries = 0;
 
-	/* Of one moment, if possible: that a command is in one stage only then
-	 * would look as if it had not waited in the others. */
+	/* Reads counts of one moment, if possible. Otherwise a command that is
+	 * counted in only one stage would look as if it had not waited in the
+	 * others. */
 	do {
 		sum = *to;
 		version = meter_version(from);
@@ -194,13 +195,14 @@ static void meter_add_share(struct meter_share *sum,
 	sum->in_flight += count_read(&share->in_flight);
 }
 
-/* Those that did not wait in @stage were counted by their response alone. */
+/* Commands that did not wait in @stage were counted only by their response. */
 static void meter_fill_in(struct meter_counts *counts, enum meter_stage stage)
 {
 	uint64_t all = meter_commands(counts);
 	uint64_t waited = histogram_cnt(&counts->stage[stage]);
 
-	/* One that was counted while the others were read may be in one only. */
+	/* A command that was counted during the reading may be in one count
+	 * only. */
 	if (all > waited)
 		counts->stage[stage].bucket[0] += all - waited;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What commands move, and how long each takes in which stage: for each volume and for
- * each initiator, by operation. Each worker counts for itself in memory of its own,
- * without locks. Whoever reports adds the workers up, and disturbs none of them.
+ * Counts the data of commands, and the time of each command in each stage: for
+ * each volume and for each initiator, by operation. Each worker counts in
+ * memory of its own, without locks. A report adds up the counts of the workers,
+ * without disturbing them.
  *
  *   arrival ............ granted ........... data here ..... disk done ...... response sent
  *      |     queue          |      fetch        |    backend     |    respond     |
  *
- * The clock is read at the events that end a stage, as these come anyway. What does
- * not wait costs no reading: a command that gets its buffer at once has no time in the
- * queue, and a store that answers at once takes none. What the processor does for the
- * command meanwhile counts for the stage that follows. So READs of volumes in memory have
+ * The clock is read only at the events that end a stage. A stage without a wait
+ * costs no reading: a command that gets its buffer at once has no time in the
+ * queue, and a store that answers at once takes no time. The CPU time of such a
+ * stage counts for the next stage. Therefore READs of volumes in memory have
  * only the stage "respond".
  *
  * Commands that were not answered (aborted; the channel ended) are not counted.
@@ -36,8 +37,8 @@ enum meter_op {
 };
 
 enum meter_stage {
-	/* Until the command has what it needs: its turn, memory for descriptors
-	 * and data, the blocks that other commands use. */
+	/* Until the command has all that it needs: its turn, memory for
+	 * descriptors and data, and the blocks that other commands use. */
 	METER_QUEUE,
 	METER_FETCH,   /* RDMA READ of descriptors and data-out */
 	METER_BACKEND, /* the disk and the store have it */
@@ -57,13 +58,13 @@ struct meter_counts {
 	struct histogram stage[METER_STAGES]; /* their sums are in ticks */
 };
 
-/* What one worker has counted. Only it writes here. */
+/* The counts of one worker. Only this worker writes them. */
 struct meter_share {
 	struct meter_counts op[METER_OPS];
-	/* Of initiators; as they were when the worker looked last. */
+	/* State of initiators when the worker last looked. */
 	uint64_t channels;
-	uint64_t credits;   /* requests that it may have under way */
-	uint64_t in_flight; /* requests under way */
+	uint64_t credits;   /* requests that it may have in flight */
+	uint64_t in_flight; /* requests in flight */
 };
 
 enum meter_kind {
@@ -74,38 +75,38 @@ enum meter_kind {
 #define METER_NAME_SIZE 64
 
 struct meter {
-	/* of all meters; under their lock, as the next two */
+	/* in the list of all meters; guarded by their lock, like the next
+	 * two */
 	struct list node;
 	unsigned int users;	    /* meter_begin() */
-	unsigned int refs;	    /* those, and lists */
+	unsigned int refs;	    /* users and lists */
 	enum meter_kind kind;	    /* constant */
 	char name[METER_NAME_SIZE]; /* of the volume or the initiator; constant */
 	struct meter_share *shares[BLOCK_WORKERS_MAX]; /* NULL: none yet */
 };
 
 /*
- * The meter of that name, which reports show from now on; NULL: no memory. An initiator
- * may have two nexuses (logins may name the target port, or not), and has one meter.
- * Thread: any, as the rest here.
+ * Returns the meter of that name, which reports include from now on. NULL: no
+ * memory. An initiator may have two nexuses, because logins may name the target
+ * port or not, but it has one meter. Thread: any, as for all functions below.
  */
 struct meter *meter_begin(enum meter_kind kind, const char *name);
-/* The last user is gone: reports show it no more, and nobody counts in it. NULL is
- * fine. */
+/* Ends one use. After the last one, reports do not include the meter, and
+ * nobody counts in it. @m may be NULL. */
 void meter_end(struct meter *m);
 
-/* The share of worker @index, made if there is none: on that worker, or before it
- * runs. NULL: no memory. */
+/* Returns the share of worker @index; makes it if there is none, on that worker
+ * or before it runs. NULL: no memory. */
 struct meter_share *meter_share(struct meter *m, unsigned int index);
 
 /*
- * All meters of @kind, as an array that ends with NULL; NULL: no memory. They stay
- * until meter_list_free(), also when they end meanwhile.
+ * Returns all meters of @kind in an array that ends with NULL. NULL: no memory.
+ * They stay until meter_list_free(), even if they end meanwhile.
  */
 struct meter **meter_list(enum meter_kind kind);
 void meter_list_free(struct meter **list);
 
-/* Sets what the worker has of the initiator at the moment to nothing. Thread: that
- * worker. */
+/* Clears the worker's present state of the initiator. Thread: that worker. */
 static inline void meter_clear_state(struct meter_share *share)
 {
 	count_set(&share->channels, 0);
@@ -113,11 +114,11 @@ static inline void meter_clear_state(struct meter_share *share)
 	count_set(&share->in_flight, 0);
 }
 
-/* Adds up what all workers have counted; sums are in nanoseconds then. A stage that a
- * command did not wait in counts as no time, but for the stage "fetch". */
+/* Adds up the counts of all workers. The sums of times are then in nanoseconds.
+ * A stage without a wait counts as no time, except the stage "fetch". */
 void meter_sum(const struct meter *m, struct meter_share *ret_sum);
 
-/* Commands that were counted. @sum: of meter_sum(). */
+/* Returns the number of counted commands. @sum: from meter_sum(). */
 uint64_t meter_commands(const struct meter_counts *sum);
 
 /* ---- the time of one command; thread: its worker ---- */
@@ -125,12 +126,12 @@ uint64_t meter_commands(const struct meter_counts *sum);
 /* In ticks. */
 struct meter_clock {
 	uint64_t arrived;
-	/* The rest is valid when a stage has been passed. */
+	/* The other members are valid after the first stage. */
 	uint64_t since; /* the last event */
 	uint64_t spent[METER_STAGES - 1];
 };
 
-/* So much is added to each time, a few nanoseconds: no time is 0, which has no
+/* Added to each time, a few nanoseconds: a time is never 0, which has no
  * bucket. */
 #ifdef __x86_64__
 #define METER_LEAST_TICKS 16
@@ -143,13 +144,13 @@ static inline void meter_clock_start(struct meter_clock *c)
 	c->arrived = ticks_now() - METER_LEAST_TICKS;
 }
 
-/* The event that ends @stage came at @when; @first: of those that the command passes. It
- * may go through a stage more than once. */
+/* The event that ends @stage occurred at @when. @first: the command's first
+ * event. A command may pass a stage more than once. */
 void meter_clock_pass(struct meter_clock *c, enum meter_stage stage,
 		      uint64_t when, bool first);
 
-/* A command of one operation has been answered: its last stage took @ticks, of
- * histogram_index() @bucket. */
+/* A command of one operation has been answered. Its last stage took @ticks, and
+ * @bucket is histogram_index() of this time. */
 static inline void meter_count(struct meter_counts *counts, uint64_t bucket,
 			       uint64_t ticks, uint64_t bytes)
 {
@@ -160,11 +161,11 @@ static inline void meter_count(struct meter_counts *counts, uint64_t bucket,
 	count_add(&counts->bytes, bytes);
 }
 
-/* The stages before, of a command that has passed one. */
+/* Counts the earlier stages of a command that has passed one. */
 void meter_count_stages(struct meter_counts *counts,
 			const struct meter_clock *c);
 
-/* The bucket of any number of ticks. */
+/* Returns the bucket of any number of ticks. */
 uint64_t meter_bucket(uint64_t ticks);
 
 #endif

@@ -6,7 +6,7 @@
 #include "target/port/meter.h"
 #include "target/port/worker.h"
 
-/* Where the value is, and by what it is told from others of its kind. */
+/* The place of a value, and the labels that tell it from others of its kind. */
 #define OF_TARGET(member)           \
 	.source = METRIC_OF_TARGET, \
 	.offset = offsetof(struct metrics_target, member)
@@ -187,7 +187,7 @@ static void metrics_run_report(struct reactor_msg *msg)
 {
 	struct worker *w = container_of(msg, struct worker, report.msg);
 
-	/* From here on another message may be sent. */
+	/* From here on, another message may be sent. */
 	atomic_store(&w->report.sent, false);
 	metrics_log_worker(w);
 }

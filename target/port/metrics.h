@@ -28,7 +28,7 @@ struct port_counters {
 	uint64_t slow;	   /* commands that took longer than --slow */
 };
 
-/* What a worker has at the moment. */
+/* The present state of a worker. */
 struct metrics_worker {
 	uint64_t buffers;      /* bytes */
 	uint64_t buffers_used; /* bytes */
@@ -38,12 +38,12 @@ struct metrics_worker {
 
 /* The target as a whole. */
 struct metrics_target {
-	uint64_t one;	   /* 1; what there is to say is in the label */
+	uint64_t one;	   /* always 1; the information is in the label */
 	uint64_t start_ns; /* since 1970 */
 	uint64_t volumes;
 	uint64_t sessions;
 	uint64_t channels; /* since the start */
-	uint64_t refusals; /* of logins */
+	uint64_t refusals; /* rejected logins */
 	uint64_t discovery_answers;
 	uint64_t discovery_drops;
 };
@@ -78,7 +78,7 @@ enum metric_source {
 /* The table, in the order of the reports. Thread: any. */
 extern const struct metric_table metrics_table;
 
-/* A report that a worker is asked for. Its members are private. */
+/* A report that a worker was asked to write. Its members are private. */
 struct metrics_report {
 	struct reactor_msg msg;
 	atomic_bool sent;

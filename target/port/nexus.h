@@ -55,8 +55,8 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   unsigned int worker_cnt);
 
 /* For a new nexus of an initiator that had one before: it has lost that nexus,
- * and the target has not been powered on since. @other_luns: from its address
- * of now, it sees other volumes or other LUNs. */
+ * and the target has not been powered on since. @other_luns: from its present
+ * address, it sees other volumes or other LUNs. */
 void nexus_come_back(struct nexus *nexus, bool other_luns);
 
 /*

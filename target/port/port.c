@@ -665,7 +665,7 @@ void port_send_aer(struct nexus *nexus, unsigned int lun,
 			lun, event);
 }
 
-/* To all that see @vol. */
+/* Sends it to all initiators that see @vol. */
 static void port_send_aers(struct port *port, const struct volume *vol,
 			   enum channel_event event)
 {

@@ -137,7 +137,7 @@ void port_fini(struct port *port);
 /* Tells all initiators that @vol has grown: by a unit attention, and by
  * SRP_AER_REQ to those that asked for it. */
 void port_capacity_changed(struct port *port, const struct volume *vol);
-/* The same, that another target port may be active for @vol now. */
+/* Tells them that another target port may be active for @vol now. */
 void port_access_changed(struct port *port, const struct volume *vol);
 
 /* Sends SRP_AER_REQ on the channels of @nexus that want it. */

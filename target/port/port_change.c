@@ -22,7 +22,7 @@ static void change_make_view(const struct port *port, const struct nexus *nexus,
 	nexus_keep_meaning(nexus, view);
 }
 
-/* ---- volumes that come ---- */
+/* ---- volumes that are added ---- */
 
 static void change_show(struct nexus *nexus, const struct lun_view *view,
 			unsigned int lun)
@@ -36,7 +36,8 @@ static void change_show(struct nexus *nexus, const struct lun_view *view,
 			 __ATOMIC_RELEASE);
 }
 
-/* Shows @nexus the volumes that a new login would see, where it has none. */
+/* Shows @nexus the volumes that a new login would see and that it does not
+ * have. */
 static void change_show_new(struct port *port, struct nexus *nexus)
 {
 	struct lun_view view;
@@ -86,7 +87,7 @@ void port_volume_added(struct port *port, struct volume *vol)
 			 vol->name, kept);
 }
 
-/* ---- volumes that go ---- */
+/* ---- volumes that are removed ---- */
 
 static bool change_sees(const struct nexus *nexus, const struct volume *vol)
 {

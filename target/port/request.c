@@ -89,7 +89,7 @@ static void request_passed(struct request *req, enum meter_stage stage)
 	request_passed_at(req, stage, ticks_now());
 }
 
-/* @req has what it was waiting for, and goes on. */
+/* @req has got what it waited for, and continues. */
 __attribute__((noinline)) static void request_queued(struct request *req)
 {
 	request_passed(req, METER_QUEUE);
@@ -124,8 +124,8 @@ request_count_any(const struct request *req, uint64_t now)
 }
 
 /*
- * A command has been answered. The READ that has not waited for anything goes the
- * shortest way: tests/bench/instructions.json counts what it costs.
+ * A command has been answered. A READ that did not wait takes the shortest
+ * path: tests/bench/instructions.json counts its instructions.
  */
 static inline void request_count(const struct request *req)
 {
@@ -136,7 +136,8 @@ static inline void request_count(const struct request *req)
 	uint64_t bytes = t->data_in_cnt;
 	uint64_t bucket;
 
-	/* What could not be decoded, or is for no volume, has none. */
+	/* A command that could not be decoded, or is for no volume, has no
+	 * operation. */
 	if (req->passed || t->cmd.op != SCSI_OP_READ || !t->vol ||
 	    ticks >= w->slow_ticks) {
 		request_count_any(req, now);
@@ -326,7 +327,7 @@ static bool request_may_go_on(struct request *req)
 	return true;
 }
 
-/* As request_advance(), after an event that takes time. Meanwhile the channel
+/* Like request_advance(), after an event that takes time. Meanwhile the channel
  * may have closed, or the command may have been aborted. */
 static void request_resume(struct request *req)
 {
@@ -498,7 +499,8 @@ static bool request_unpack_table(struct request *req)
 {
 	const struct srp_data *data = &req->data;
 
-	/* The fabric no longer has it: from now on an abort ends it at once. */
+	/* The fabric no longer has the request: from now on, an abort ends it
+	 * at once. */
 	request_set_state(req, REQUEST_NEED_BUFFER);
 	if (srp_desc_table_check(req->table, data->desc_cnt, data->len) < 0) {
 		request_refuse_iu(req, "the lengths in its descriptor table do "
@@ -530,7 +532,7 @@ static void request_blocks_held(struct scsi_task *task)
 	struct request *req = container_of(task, struct request, task);
 
 	if (req->calling_disk)
-		req->calling_disk = false; /* request_hold_volume() goes on */
+		req->calling_disk = false; /* request_hold_volume() continues */
 	else
 		request_queued(req);
 }
@@ -666,7 +668,7 @@ static void request_end_lingering(struct request *req)
 		request_advance(req);
 }
 
-/* The time of waiting for blocks is time in the queue. */
+/* Time that the command waits for blocks is time in the queue. */
 static void request_passed_disk(struct request *req)
 {
 	if (req->task.held_ticks)
@@ -909,8 +911,8 @@ static void request_refuse_undecoded(struct request *req, int err)
 
 /* ---- the end ---- */
 
-/* Neither the fabric nor the disk has it: gives back its memory and its
- * slot. */
+/* Neither the fabric nor the disk has the request: gives back its memory and
+ * its slot. */
 static void request_end(struct request *req)
 {
 	struct worker *w = req->worker;
@@ -933,7 +935,7 @@ static void request_end(struct request *req)
 	arena_put(w->tables, table);
 }
 
-/* The log tells of it if it was slow. */
+/* If it was slow, the log says so. */
 static void request_look_at_dropped(const struct request *req)
 {
 	uint64_t now = ticks_now();

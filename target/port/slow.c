@@ -17,7 +17,7 @@ void slow_init(struct worker *w, unsigned int ms)
 	w->slow_ticks = ticks_of_ns(ns);
 }
 
-/* What @req was in when it ended. */
+/* The stage of @req when it ended. */
 static enum meter_stage slow_last_stage(const struct request *req)
 {
 	switch (req->state) {
@@ -114,8 +114,8 @@ void slow_command(const struct request *req, uint64_t now, bool answered)
 {
 	struct worker *w = req->ch->worker;
 
-	/* Without --slow, or with a long time, it only was too long to be counted
-	 * the fast way. */
+	/* Without --slow, or with a long limit, the command was only too long
+	 * for the fast count. */
 	if (!w->slow_ms ||
 	    ticks_ns(now - req->clock.arrived) < (uint64_t)w->slow_ms * 1000000)
 		return;

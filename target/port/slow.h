@@ -12,11 +12,11 @@
 
 #define SLOW_BURST 10
 
-/* @ms: commands that take as long are slow; 0: none is. Sets w->slow_ticks, too, which
- * is at most as much as histograms can take. */
+/* @ms: commands that take this long are slow; 0: none is. Also sets
+ * w->slow_ticks, which is at most the longest time of a histogram. */
 void slow_init(struct worker *w, unsigned int ms);
 
-/* A command that has ended took w->slow_ticks or longer, until @now. */
+/* A command has ended at @now, after w->slow_ticks or longer. */
 void slow_command(const struct request *req, uint64_t now, bool answered);
 
 #endif

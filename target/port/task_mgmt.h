@@ -3,7 +3,8 @@
  * Task management: ABORT TASK, ABORT TASK SET, CLEAR TASK SET and LOGICAL UNIT
  * RESET. An answer means what it says: no command that the function covers
  * touches the medium or its initiator's memory afterwards. A command that only
- * waits ends at once; one that the fabric or the disk has is awaited.
+ * waits ends at once. For a command that the fabric or the disk has, the
+ * function waits.
  *
  *   function          covers the commands of
  *   ABORT TASK        this channel with the tag
@@ -18,16 +19,17 @@
  * Commands of the nexus that asks end without an answer; the answer to the
  * function returns their credits, or SRP_CRED_REQ on another channel. Commands
  * of other nexuses are answered with status TASK ABORTED (as with TAS = 1,
- * which the control mode page reports), so that nobody waits in vain.
+ * which the control mode page reports), so that no initiator waits in vain.
  *
  * An EXTENDED COPY that was sent to another LUN and reads or writes this one is
  * covered too, by all but ABORT TASK: it stops, and no piece of it touches any
  * volume after the answer. It is a task of the other LUN, so its initiator,
- * whichever it is, is told with COPY ABORTED. A copy whose parameter list has
- * not been read is not waited for: if the list names this LUN, it is not begun.
+ * whichever it is, is told with COPY ABORTED. The function does not wait for a
+ * copy whose parameter list has not been read: if the list names this LUN, the
+ * copy does not begin.
  *
- * Long commands stop between two pieces: what is awaited of each is at most the
- * one piece that the store has (volume.h has the sizes).
+ * Long commands stop between two pieces: the function waits at most for the one
+ * piece that the store has (volume.h has the sizes).
  *
  * Channels may be on any worker, so each worker gets a part of the function to
  * do by message and sends it back when its part is done.

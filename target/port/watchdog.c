@@ -5,7 +5,7 @@
 
 #include "target/port/request.h"
 
-/* What has waited longest on a channel. */
+/* The oldest work in flight on a channel. */
 struct oldest {
 	const struct request *req; /* NULL: an IU that the channel sends on
 				    * its own, if any */

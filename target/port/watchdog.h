@@ -18,7 +18,7 @@
 
 #define WATCHDOG_RDMA_TIMEOUT_MS 30000
 
-/* What a channel has in flight, by what it waits for. */
+/* Work in flight on a channel, by the kind of wait. */
 enum watched {
 	WATCHED_READ, /* the initiator's memory, by RDMA READ */
 	WATCHED_SEND, /* RDMA WRITE, responses */

@@ -50,8 +50,8 @@ struct worker {
 	struct arena *tables;
 	struct xp_mr *tables_mr[XP_KINDS];
 
-	/* hang.h: the request that the thread works on. The lock guards it, and the
-	 * memory of requests, against a thread that looks. */
+	/* hang.h: the request that the thread works on. The lock guards it, and
+	 * the memory of requests, against a thread that reads them. */
 	_Atomic(const struct request *) doing;
 	pthread_mutex_t doing_lock;
 
@@ -103,8 +103,8 @@ int worker_open(struct worker *w, const struct worker_options *opt,
  */
 int worker_add_xp(struct worker *w, struct xp *xp, struct error *e);
 
-/* Frees the transport @kind of the worker, if it has one. Nothing uses it. Thread:
- * setup, or the worker. */
+/* Frees the transport @kind of the worker, if it has one. It must be unused.
+ * Thread: setup, or the worker. */
 void worker_remove_xp(struct worker *w, enum xp_kind kind);
 
 /* Registers the arena with the ring, for fixed-buffer I/O. Return: 0, or -errno
@@ -118,8 +118,8 @@ int worker_fix_buffers(struct worker *w);
  * undoes it before the transports go.
  */
 int worker_add_volume(struct worker *w, struct volume *vol, struct error *e);
-/* Registers @vol with transports that the worker got later, and undoes that for the
- * transport @kind. Thread: setup, or the worker. */
+/* Registers @vol with transports that the worker got later, and undoes this for
+ * the transport @kind. Thread: setup, or the worker. */
 int worker_register_volume(struct worker *w, struct volume *vol,
 			   struct error *e);
 void worker_unregister_volume(struct worker *w, struct volume *vol,
