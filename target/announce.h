@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the target prints on stdout when it is ready. Thread: setup. */
+/* The lines that the target prints on stdout when it is ready. Thread:
+ * setup. */
 #ifndef TARGET_ANNOUNCE_H
 #define TARGET_ANNOUNCE_H
 

@@ -352,8 +352,8 @@ static void check_flush(struct check *c, struct check_io *ios)
 	judge_many(c, ios, 8 * THREADS, "flush");
 }
 
-/* The neighbouring blocks must stay. @zeroes: the blocks between them read as
- * zeroes. */
+/* The neighbouring blocks must not change. @zeroes: the blocks between them
+ * read as zeroes. */
 static void check_clearing(struct check *c, struct check_io *io, enum rbp_op op,
 			   uint64_t unit, bool zeroes)
 {

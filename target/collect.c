@@ -15,7 +15,7 @@
 #include "target/port/port_change.h"
 #include "target/server_stop.h"
 
-/* What one worker has counted, and has. */
+/* The counters and the present state of one worker. */
 struct collect_worker {
 	struct port_counters port;
 	struct metrics_worker has;
@@ -43,7 +43,8 @@ struct collect {
 
 /* ---- on a worker ---- */
 
-/* Its channels have been cleared before: several may belong to one initiator. */
+/* The worker's channels have been cleared before, because several may belong to
+ * one initiator. */
 static void collect_channel(struct collect_worker *to, const struct channel *ch)
 {
 	to->has.channels++;
@@ -76,7 +77,7 @@ static void collect_run_worker(struct worker *w, void *arg)
 	struct collect_worker *to = arg;
 
 	to->port = w->counters;
-	/* What the stores have copied, too. */
+	/* Includes what the stores have copied. */
 	to->port.copied += w->block.copied;
 	to->has.buffers = arena_len(w->arena);
 	to->has.buffers_used = arena_used(w->arena);
@@ -149,7 +150,7 @@ static bool collect_ask(struct collect *c, struct server *s)
 	return true;
 }
 
-/* ---- what there is, metric by metric ---- */
+/* ---- the metrics, one by one ---- */
 
 static void collect_give(struct collect *c, const struct metric *m,
 			 const char *first, const char *second,
@@ -215,7 +216,8 @@ static void collect_give_stages(struct collect *c, const struct metric *m,
 				     &sum->stage[stage]);
 }
 
-/* @give: for each operation; NULL: the metric is of the whole meter. */
+/* @give: called for each operation. NULL: the metric belongs to the whole
+ * meter. */
 static void collect_give_meters(struct collect *c, const struct metric *m,
 				struct meter **meters, size_t max,
 				void (*give)(struct collect *c,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Collects the metrics of a target (port/metrics.h) while it runs. Each worker gets one
- * message, which copies its counters, between two turns. Counts and times of commands are
- * read from where the workers count them: that costs the workers nothing.
+ * Collects the metrics of a target (port/metrics.h) while it runs. Each worker
+ * gets one message, which copies its counters between two turns. Counts and
+ * times of commands are read directly from the workers' memory, which costs the
+ * workers nothing.
  *
  * Thread: any but a worker's.
  */
@@ -12,17 +13,19 @@
 #include "base/metric.h"
 #include "target/server_state.h"
 
-/* Initiators whose times are reported; of more, only the counts are. */
+/* The maximum of initiators whose times are reported; of others, only counts
+ * are reported. */
 #define COLLECT_TIMES_MAX 256
 
 /*
- * Gives all metrics to @sink, in the order of metrics_table. Operations and stages that
- * no command has gone through are left out. -ENOMEM; -ESHUTDOWN: the target is ending.
- * @sink has got nothing then.
+ * Gives all metrics to @sink, in the order of metrics_table. Leaves out
+ * operations and stages that no command has passed. Returns 0, -ENOMEM, or
+ * -ESHUTDOWN if the target is ending. After an error, @sink has got nothing.
  */
 int collect_metrics(struct server *s, struct metric_sink *sink);
 
-/* The same as a text for Prometheus, *ret_text, to be freed, of *ret_len bytes. */
+/* The same as a text for Prometheus: *ret_text, which the caller frees, of
+ * *ret_len bytes. */
 int collect_exposition(struct server *s, char **ret_text, size_t *ret_len);
 
 #endif

@@ -54,7 +54,8 @@ static enum option_verdict configuration_add_file(int argc, char **argv,
 
 /* ---- --check ---- */
 
-/* A plugin that is there, of the kind that is wanted, with parameters it knows. */
+/* Checks that the plugin exists, is of the right kind, and knows the
+ * parameters. */
 static bool configuration_check_plugin(const struct plugin_spec *spec,
 				       bool is_layer, struct error *e)
 {
@@ -120,7 +121,7 @@ static bool configuration_check_volumes(const struct configuration *c,
 	return true;
 }
 
-/* Volumes may come by the control socket. */
+/* Volumes may be added through the control socket. */
 static bool configuration_serves(const struct configuration *c,
 				 const char *path)
 {

@@ -9,9 +9,10 @@
 #include "target/configure.h"
 
 /*
- * @c->opt has the command line. If that names a file, reads the file and then the
- * command line again, and stores in @c->all what both say. With --check, reads
- * and prints the file instead; the verdict is OPTION_DONE.
+ * @c->opt has the values of the command line. If it names a file, reads the
+ * file and then the command line again, and stores the values of both in
+ * @c->all. With --check, reads and prints the file instead; the verdict is
+ * OPTION_DONE.
  */
 enum option_verdict configuration_read_file(int argc, char **argv,
 					    struct configuration *c);

@@ -15,17 +15,17 @@ struct event {
 	uint64_t time_ms;
 	enum log_level level;
 	char name[24];
-	char nexus[40]; /* empty: none, as the next */
+	char nexus[40]; /* empty: none, like the next two */
 	char volume[64];
 	unsigned int lun;
 	char text[512];
 };
 
 static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Under the lock. */
+/* Guarded by the lock. */
 static struct list events_readers = LIST_INIT(events_readers);
-static struct event *events_ring; /* NULL: nobody follows */
-static uint64_t events_cnt;	  /* that have been put into the ring */
+static struct event *events_ring; /* NULL: there is no reader */
+static uint64_t events_cnt;	  /* events that have been put into the ring */
 
 /* ---- writing ---- */
 
@@ -140,7 +140,7 @@ static void events_tell_lost(struct event *ev, uint64_t cnt)
 		    text);
 }
 
-/* Under the lock. False: there is none. */
+/* Called with the lock held. False: there is no event. */
 static bool events_pick(struct events_reader *r, struct event *ev)
 {
 	if (!r->has_begun) {

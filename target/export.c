@@ -18,16 +18,16 @@
 struct export
 {
 	struct server *server;
-	int stop_fd; /* eventfd: the thread is to end */
+	int stop_fd; /* eventfd: tells the thread to end */
 	pthread_t thread;
 	bool has_thread;
-	/* the thread's */
+	/* only for the thread */
 	struct metrics_http *http; /* NULL: --metrics was not given */
-	char *text;		   /* collected last; NULL: never */
+	char *text;		   /* from the last collection; NULL: never */
 	size_t len;
 	uint64_t text_ms;
 	uint64_t file_due_ms;
-	bool file_failed; /* and the log has said so */
+	bool file_failed; /* the log says that the file failed */
 };
 
 static uint64_t export_now_ms(void)
@@ -42,7 +42,7 @@ static bool export_is_fresh(const struct export *x)
 	return x->text && export_now_ms() - x->text_ms < EXPORT_FRESH_MS;
 }
 
-/* The last text stays if there is no memory for another. */
+/* Without memory for a new text, the last text stays. */
 static const char *export_page(void *user, size_t *ret_len)
 {
 	struct export *x = user;
@@ -60,7 +60,7 @@ static const char *export_page(void *user, size_t *ret_len)
 	return x->text;
 }
 
-/* Says once that it fails, and once that it works again. */
+/* Logs once that writing fails, and once that it works again. */
 static void export_write_file(struct export *x)
 {
 	const char *path = x->server->opt->metrics_file;
@@ -86,13 +86,13 @@ static int export_file_timeout_ms(const struct export *x)
 	return now < x->file_due_ms ? (int)(x->file_due_ms - now) : 0;
 }
 
-/* Milliseconds until metrics_http_run() has something to do; -1: no end. */
+/* Milliseconds until metrics_http_run() has work; -1: no limit. */
 static int export_page_timeout_ms(const struct export *x)
 {
 	return HAVE_HTTP && x->http ? metrics_http_timeout_ms(x->http) : -1;
 }
 
-/* Of two timeouts, where -1 is none. */
+/* Returns the earlier of two timeouts; -1 is none. */
 static int export_sooner_ms(int a, int b)
 {
 	if (a < 0 || b < 0)
@@ -123,7 +123,7 @@ static void *export_main(void *arg)
 	return NULL;
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 int export_open(struct server *s, struct error *e)
 {
@@ -152,7 +152,7 @@ int export_start(struct server *s, struct error *e)
 
 	if (!x)
 		return 0;
-	/* Worker 0 runs soon. */
+	/* Worker 0 will run soon. */
 	server_calls_open(s);
 	err = -pthread_create(&x->thread, NULL, export_main, x);
 	if (err)
@@ -169,7 +169,7 @@ void export_close(struct server *s)
 
 	if (!x)
 		return;
-	/* The thread may wait for worker 0, which has ended. */
+	/* The thread may be waiting for worker 0, which has ended. */
 	server_calls_close(s);
 	if (x->has_thread &&
 	    write(x->stop_fd, &one, sizeof(one)) == sizeof(one))

@@ -3,9 +3,9 @@
  * Gives the metrics of the target (collect.h) to Prometheus: over HTTP (--metrics), and as a
  * file for the textfile collector of node_exporter (--metrics-file). One thread does both.
  *
- * Clients cannot slow the workers down: what is collected serves all requests of
- * EXPORT_FRESH_MS. The number of connections, their memory and their idle time are
- * limited (metrics_http.h).
+ * Clients cannot slow the workers down: one collection answers all requests for
+ * EXPORT_FRESH_MS. The number of connections, their memory and their idle time
+ * are limited (metrics_http.h).
  *
  * Thread: main.
  */
@@ -18,12 +18,12 @@
 /* Time between two writes of the file. */
 #define EXPORT_FILE_MS 10000
 
-/* Listens, before the sandbox forbids it. Nothing to do without the options. -errno with
- * one line in @e that names the address. */
+/* Listens, before the sandbox forbids it. Does nothing without the options.
+ * Returns 0, or -errno with one line in @e that names the address. */
 int export_open(struct server *s, struct error *e);
-/* The target serves: starts the thread. */
+/* Call this when the target serves. Starts the thread. */
 int export_start(struct server *s, struct error *e);
-/* Ends the thread, and frees everything, whatever there is of it. */
+/* Ends the thread and frees everything, also if only some of it was made. */
 void export_close(struct server *s);
 
 #endif

@@ -17,25 +17,25 @@
 #include "target/port/hang.h"
 #include "target/service_notify.h"
 
-/* A thread that is asked to turn. */
+/* A thread that the heartbeat checks. */
 struct pulse {
-	struct reactor_msg msg; /* of a worker */
-	atomic_bool turned;	/* since it was asked */
-	unsigned int missed;	/* times that it had not */
-	unsigned int control;	/* turns of the control thread before */
+	struct reactor_msg msg; /* for a worker */
+	atomic_bool turned;	/* since the last request */
+	unsigned int missed;	/* requests in a row that it has missed */
+	unsigned int control; /* turns of the control thread at the last look */
 };
 
 struct heartbeat {
 	struct server *server;
 	uint64_t period_ms;
-	int stop_fd; /* eventfd: the thread is to end */
+	int stop_fd; /* eventfd: tells the thread to end */
 	pthread_t thread;
 	bool has_thread;
 	struct pulse workers[WORKERS_MAX];
 	struct pulse control;
 };
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void pulse_run(struct reactor_msg *msg)
 {
@@ -84,14 +84,15 @@ static void heartbeat_log_worker(struct heartbeat *h, unsigned int i)
 		  i, heartbeat_seconds(h, p), what);
 }
 
-/* Counts how often it has not turned in a row. True: it has turned. */
+/* Counts how often the thread has missed in a row. True: it has turned. */
 static bool pulse_take(struct pulse *p, bool turned)
 {
 	p->missed = turned ? 0 : p->missed + 1;
 	return turned;
 }
 
-/* True: it goes on. It is asked again only when it has answered. */
+/* True: the worker continues. It gets the next request only after it has
+ * answered the last one. */
 static bool heartbeat_look_at_worker(struct heartbeat *h, unsigned int i)
 {
 	struct pulse *p = &h->workers[i];
@@ -148,7 +149,7 @@ static void *heartbeat_main(void *arg)
 	return NULL;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 int heartbeat_start(struct server *s, struct error *e)
 {

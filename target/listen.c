@@ -20,13 +20,13 @@
 #define IN_USE_MS 1000
 #define STEP_MS	  10
 
-/* One request on its way. */
+/* State of one request. */
 struct listener {
 	const struct listen_how *how;
 	struct listen_points *points;
 	unsigned int tag;
 	bool tried[XP_KINDS];
-	struct error unusable[XP_KINDS]; /* err 0: it can be used */
+	struct error unusable[XP_KINDS]; /* err 0: the transport can be used */
 	struct error *e;
 	bool warned;
 };
@@ -331,7 +331,7 @@ int listen_add(const struct listen_how *how, const struct xp_uri *uri,
 	const struct listen_request *found;
 	int err;
 
-	/* Without one, listen_find() would look for the default. */
+	/* Without a URI, listen_find() would look for the default. */
 	assert(uri);
 	found = listen_find(points, uri);
 	if (found)
@@ -392,7 +392,7 @@ listen_request_of(const struct listen_points *points, unsigned int tag)
 	return NULL;
 }
 
-/* ---- how to get there ---- */
+/* ---- addresses for clients ---- */
 
 bool listen_point_is_wildcard(const struct listen_point *p)
 {
@@ -429,7 +429,7 @@ bool listen_is_rdma_interface(const char *name)
 	return found;
 }
 
-/* Can other hosts reach the wildcard address @p through @ifa? */
+/* True if other hosts can reach the wildcard address @p through @ifa. */
 static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
 {
 	const struct sockaddr_in6 *sin6 = (const void *)ifa->ifa_addr;

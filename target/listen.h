@@ -34,8 +34,8 @@ struct listen_points {
  * or -errno with a reason in @e.
  */
 struct listen_how {
-	/* Called before a transport is used: gives each worker one of that kind. With
-	 * @await a machine without a device is no reason to fail. */
+	/* Called before a transport is used: gives each worker one of that
+	 * kind. With @await, a machine without a device is not an error. */
 	int (*use_kind)(void *user, enum xp_kind kind, bool await,
 			struct error *e);
 	int (*listen)(void *user, const struct listen_point *at,
@@ -44,35 +44,36 @@ struct listen_how {
 			    struct error *e);
 	void (*unlisten)(void *user, unsigned int tag);
 	void *user;
-	/* No names, and no interfaces: the sandbox forbids to look them up. */
+	/* Neither names nor interfaces: the sandbox forbids looking them up. */
 	bool numeric;
 };
 
 /*
- * Listens on all that @opt asks for, or the default. -errno with one line in @e that
- * names the address; what was added before stays.
+ * Listens on all addresses of @opt, or on the default. Returns 0, or -errno
+ * with one line in @e that names the address. After an error, the addresses
+ * added before stay.
  */
 int listen_all(const struct listen_how *how, const struct target_options *opt,
 	       struct listen_points *points, struct error *e);
 
-/* Listens on one more; all of it or nothing. The same errors, and -EEXIST: it does
- * already. */
+/* Listens on one more, completely or not at all. Returns the same errors, and
+ * -EEXIST if the target already listens there. */
 int listen_add(const struct listen_how *how, const struct xp_uri *uri,
 	       struct listen_points *points, struct error *e);
 void listen_remove(const struct listen_how *how, unsigned int tag,
 		   struct listen_points *points);
 
-/* The request for @uri, or of @tag; NULL: there is none. */
+/* Finds the request for @uri, or the one with @tag; NULL: there is none. */
 const struct listen_request *listen_find(const struct listen_points *points,
 					 const struct xp_uri *uri);
 const struct listen_request *
 listen_request_of(const struct listen_points *points, unsigned int tag);
 
-/* Is it an address that leads to this machine only? */
+/* True if the address leads only to this machine. */
 bool listen_point_is_loopback(const struct listen_point *p);
-/* Is it every address of its family? */
+/* True if it stands for every address of its family. */
 bool listen_point_is_wildcard(const struct listen_point *p);
-/* Does interface @name belong to an RDMA device? */
+/* True if interface @name belongs to an RDMA device. */
 bool listen_is_rdma_interface(const char *name);
 
 #define LISTEN_TEXT_SIZE 64

@@ -66,7 +66,7 @@ int manage_create(struct server *s, json_t *config, const json_t *file,
 	return 0;
 }
 
-/* A list of the command line stands behind that of the file. */
+/* Elements of the command line come after those of the file. */
 static json_t *manage_added_to(json_t *list, size_t of_file)
 {
 	json_t *added = json_array();

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Changes of a target that runs: volumes come, grow and go, rules and limits
- * change. Each change is made as a whole or not at all, one after the other. Each
- * kind of change has a file of its own: manage_volume.h, manage_access.h and so on.
+ * Changes of a running target: volumes are added, resized and removed, rules
+ * and limits change. Changes are made one after the other, each completely or
+ * not at all. Each kind of change has a file of its own: manage_volume.h,
+ * manage_access.h and so on.
  *
- * The configuration (control/config.h) follows each change. It gives every volume
- * its name and its LUN, so that a volume keeps both when the target starts again.
+ * The configuration (control/config.h) follows each change. It stores the name
+ * and the LUN of every volume, so that a volume keeps both when the target is
+ * restarted.
  *
  * Thread: any but a worker's, unless a function says otherwise.
  */
@@ -18,7 +20,7 @@
 #include "base/error.h"
 #include "target/server_state.h"
 
-/* Why a change was refused; nothing has changed. */
+/* Why a change was refused. Nothing has changed. */
 struct manage_fault {
 	char object[128]; /* "volume 'a'" */
 	char field[64];	  /* "lun"; "": the object itself */
@@ -27,27 +29,29 @@ struct manage_fault {
 
 struct manage {
 	struct server *server;
-	pthread_mutex_t lock; /* guards the rest; held during a change */
-	json_t *config;	      /* canonical; every volume has name and lun */
-	uint64_t generation;  /* of config; grows with each change */
+	pthread_mutex_t lock; /* guards the other members; held by a change */
+	json_t *config;	      /* canonical; every volume has a name and a LUN */
+	uint64_t generation;  /* version of config; grows with each change */
 	bool lun_was_used[LUNS_MAX]; /* since the start */
-	const json_t *file; /* what the file said at the start; NULL: no file */
-	json_t *at_start;   /* what config was then */
+	const json_t *file; /* of the file at the start; NULL: no file */
+	json_t *at_start;   /* value of config at the start */
 	/* What the command line has added: values that the file does not have,
 	 * and elements of lists. It adds them again at the next start. */
 	json_t *added;
 	_Atomic bool reloading; /* manage_begin_reload() */
-	pthread_t reloader;	/* the main thread's, as the next */
+	pthread_t reloader;	/* only for the main thread, like the next */
 	bool has_reloader;
 };
 
-/* @config: of the command line and the file, canonical; taken over. @file: of the
- * file alone, borrowed, NULL: there is none. -ENOMEM. Thread: main. */
+/* @config: values of the command line and the file, canonical; taken over.
+ * @file: only those of the file, borrowed; NULL: there is no file. -ENOMEM: out
+ * of memory. Thread: main. */
 int manage_create(struct server *s, json_t *config, const json_t *file,
 		  struct manage **ret);
-/* Takes over the names and LUNs that volumes have got. Thread: main, as the next. */
+/* Takes over the names and LUNs that the volumes have got. Thread: main, as for
+ * the next function. */
 void manage_started(struct manage *m);
-/* No other thread uses it. NULL is fine. */
+/* No other thread may use it. @m may be NULL. */
 void manage_destroy(struct manage *m);
 
 void manage_lock(struct manage *m);
@@ -55,24 +59,26 @@ void manage_unlock(struct manage *m);
 
 /* ---- with the lock ---- */
 
-/* The volume of that name, in the configuration; NULL: none. */
+/* Returns the volume of that name in the configuration; NULL: none. */
 json_t *manage_find(const struct manage *m, const char *name);
-/* The same among those that are served; constant while the lock is held. */
+/* The same among the volumes that are served. They do not change while the lock
+ * is held. */
 struct volume *manage_served(const struct manage *m, const char *name);
 
 /* The configuration has changed. */
 void manage_changed(struct manage *m);
 
-/* Has the command line added @one to the list @key? Volumes are told by name. */
+/* True if the command line has added @one to the list @key. Volumes are
+ * compared by name. */
 bool manage_is_added(const struct manage *m, const char *key,
 		     const json_t *one);
 
 /* ---- with or without the lock ---- */
 
-/* Is that the name of the volume @vol of a configuration? */
+/* True if @name is the name of the volume @vol of a configuration. */
 bool manage_is_named(const json_t *vol, const char *name);
 
-/* Each returns false. */
+/* Both return false. */
 bool manage_refuse(struct manage_fault *f, const char *object,
 		   const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -9,7 +9,7 @@
 #include "target/port/port_change.h"
 
 struct manage_rules {
-	struct volume *vol; /* NULL: the target's */
+	struct volume *vol; /* NULL: the rules of the target */
 	struct access_rules rules;
 };
 

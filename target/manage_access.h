@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who may use what, and how much: access rules and limits.
+ * Changes of access rules and limits.
  *
  * Thread: any but a worker's; with the lock of the struct manage.
  */

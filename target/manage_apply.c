@@ -12,12 +12,12 @@
 #include "target/manage_volume.h"
 #include "target/port/port_change.h"
 
-/* A configuration on its way. */
+/* The application of a configuration. */
 struct apply {
 	struct manage *m;
 	const struct manage_apply *how;
-	json_t *want;	 /* a copy; each volume that is served has its name */
-	json_t *changes; /* as in manage_apply.h */
+	json_t *want;	 /* a copy, with the names of served volumes */
+	json_t *changes; /* described in manage_apply.h */
 	struct manage_fault *f;
 };
 
@@ -62,8 +62,8 @@ static bool apply_is_wanted(const struct apply *a, const json_t *have)
 	return false;
 }
 
-/* The volume that is served and that @vol means: of its name, or else of its store,
- * if no other volume of the configuration means it. */
+/* Returns the served volume that @vol means: the one with its name, or the one
+ * with its store if no other volume of the configuration means it. */
 static json_t *apply_match(const struct apply *a, const json_t *vol)
 {
 	const char *name = json_string_value(json_object_get(vol, "name"));
@@ -82,7 +82,8 @@ static json_t *apply_match(const struct apply *a, const json_t *vol)
 	return NULL;
 }
 
-/* What the administrator has left to the target is as it is. */
+/* Values that the administrator leaves to the target keep their present
+ * value. */
 static void apply_fill_in(json_t *vol, const json_t *have)
 {
 	static const char *const keys[] = { "name", "lun" };
@@ -94,7 +95,7 @@ static void apply_fill_in(json_t *vol, const json_t *have)
 	}
 }
 
-/* The first key but "allow" that differs; NULL: none. */
+/* Returns the first key, except "allow", that differs; NULL: none. */
 static const char *apply_differing_key(const json_t *one, const json_t *two)
 {
 	const char *key;
@@ -108,7 +109,7 @@ static const char *apply_differing_key(const json_t *one, const json_t *two)
 	return NULL;
 }
 
-/* Both may have none. */
+/* Both may be without rules. */
 static bool apply_same_rules(const json_t *one, const json_t *two)
 {
 	const json_t *a = json_object_get(one, "allow");
@@ -160,8 +161,8 @@ static bool apply_compare_volumes(struct apply *a)
 	return true;
 }
 
-/* What the configuration does not have goes, but not what the command line has
- * added to that of a file. */
+/* True if the volume should be removed because the configuration lacks it.
+ * Volumes that the command line has added to a file's stay. */
 static bool apply_is_pruned(const struct apply *a, const json_t *have)
 {
 	return !apply_is_wanted(a, have) &&
@@ -218,8 +219,8 @@ static bool apply_compare_pruned(struct apply *a)
 	return true;
 }
 
-/* Limits, rules and addresses change at once, all else when the target starts again.
- * So does the default for addresses. */
+/* Limits, rules and addresses change at once, all other values at the next
+ * start. The default for addresses also changes at the next start. */
 static bool apply_is_live(const struct apply *a, const char *key)
 {
 	return !strncmp(key, "max-", strlen("max-")) || !strcmp(key, "allow") ||
@@ -244,7 +245,7 @@ static void apply_list_add(json_t *list, const json_t *one)
 		json_array_append(list, (json_t *)(uintptr_t)one);
 }
 
-/* The order of addresses says nothing. */
+/* The order of addresses has no meaning. */
 static bool apply_same_set(const json_t *one, const json_t *two)
 {
 	const json_t *element;
@@ -259,7 +260,8 @@ static bool apply_same_set(const json_t *one, const json_t *two)
 	return true;
 }
 
-/* Behind what the configuration has comes what the command line has added. */
+/* Elements that the command line has added come after those of the
+ * configuration. */
 static void apply_keep_added(struct apply *a, const char *key, json_t *all)
 {
 	const json_t *have = json_object_get(a->m->config, key);
@@ -272,7 +274,7 @@ static void apply_keep_added(struct apply *a, const char *key, json_t *all)
 	}
 }
 
-/* Addresses that the configuration does not have stay, unless it prunes. */
+/* Addresses that the configuration lacks stay, unless it prunes. */
 static void apply_keep_listeners(struct apply *a)
 {
 	json_t *have = json_object_get(a->m->config, "listen");
@@ -309,7 +311,7 @@ static void apply_keep_rules(struct apply *a)
 	json_decref(all);
 }
 
-/* A value that only the command line gives is not for a configuration to take. */
+/* A configuration cannot remove a value that only the command line gives. */
 static bool apply_differs(const struct apply *a, const char *key)
 {
 	const json_t *have = json_object_get(a->m->config, key);
@@ -338,7 +340,7 @@ static void apply_compare_settings(struct apply *a)
 	}
 }
 
-/* ---- doing it ---- */
+/* ---- making the changes ---- */
 
 /* Takes away what was added, from the end on. */
 static void apply_undo_volumes(struct apply *a, const json_t *added)
@@ -368,7 +370,7 @@ static bool apply_add_volumes(struct apply *a, json_t *added)
 		if (!manage_add_volume(a->m, vol, rules, &is, a->f))
 			return false;
 		json_array_append(added, json_object_get(is, "name"));
-		/* So that it is not pruned. */
+		/* Keeps it from being pruned. */
 		apply_fill_in(vol, is);
 	}
 	return true;
@@ -399,7 +401,7 @@ static bool apply_change_rules(struct apply *a)
 	return !cnt || manage_set_allow(a->m, allow, cnt, &ended, a->f);
 }
 
-/* The value is there, but for rules, which manage_set_allow() notes. */
+/* Stores the value, except for rules, which manage_set_allow() stores. */
 static void apply_set(struct apply *a, const char *key)
 {
 	json_t *want = json_object_get(a->want, key);
@@ -454,8 +456,8 @@ static bool apply_remove_volumes(struct apply *a)
 		if (apply_is_pruned(a, vol))
 			json_array_append(names, json_object_get(vol, "name"));
 	}
-	/* Who uses them has been asked before anything was done; others may have
-	 * come since. */
+	/* Their use was checked before any change, but other initiators may
+	 * have logged in since. */
 	for (i = 0; good && i < json_array_size(names); i++)
 		good = manage_remove_volume(
 			a->m, json_string_value(json_array_get(names, i)),
@@ -583,7 +585,7 @@ bool manage_apply(struct manage *m, const json_t *want,
 	return good;
 }
 
-/* ---- numbers ---- */
+/* ---- LUNs ---- */
 
 static void apply_warn_of_number(const struct apply *a, const json_t *vol,
 				 unsigned int lun)
@@ -601,7 +603,7 @@ static void apply_warn_of_number(const struct apply *a, const json_t *vol,
 		 object, (long long)is, lun, (long long)is);
 }
 
-/* So that each volume is matched once. */
+/* After this, each volume is matched only once. */
 static void apply_name_volumes(struct apply *a)
 {
 	json_t *vol;
@@ -616,7 +618,7 @@ static void apply_name_volumes(struct apply *a)
 	}
 }
 
-/* As at the start: those without a number get the lowest that are left, in their
+/* Like at the start: volumes without a LUN get the lowest free ones, in
  * order. */
 void manage_warn_of_numbers(struct manage *m, const json_t *want)
 {

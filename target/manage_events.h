@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The method that follows what happens in the target (events.h). Thread: that of a
+/* The method that follows events of the target (events.h). Thread: that of a
  * connection. */
 #ifndef TARGET_MANAGE_EVENTS_H
 #define TARGET_MANAGE_EVENTS_H
 
 #include "target/control/control.h"
 
-/* struct control_method.stream. The first reply comes at once: what happens after it
- * is told. */
+/* struct control_method.stream. The first reply comes at once. All later events
+ * are reported. */
 void manage_follow_events(void *user, struct control_stream *s,
 			  struct control_result *ret);
 

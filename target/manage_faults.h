@@ -9,8 +9,8 @@
 
 #include "target/manage.h"
 
-/* Replaces the fault rules of a volume that was opened with some. @rules: an array of
- * texts; empty: none. */
+/* Replaces the fault rules of a volume, which must have been opened with some.
+ * @rules: an array of texts; empty: none. */
 bool manage_set_faults(struct manage *m, const char *name, const json_t *rules,
 		       struct manage_fault *f);
 

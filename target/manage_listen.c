@@ -127,7 +127,8 @@ static bool manage_read_uri(const char *text, struct xp_uri *uri)
 	return xp_uri_parse(text, uri, &ignored) == 0;
 }
 
-/* The default becomes what it has come to, as there will be others beside it. */
+/* Replaces the default by its addresses, because there will be others beside
+ * it. */
 static void manage_name_default(struct manage *m)
 {
 	struct listen_points *points = &m->server->points;
@@ -153,7 +154,8 @@ static bool manage_same_uri(const char *text, const struct xp_uri *uri)
 	       xp_uri_same_address(&other, uri);
 }
 
-/* The place of @uri in a list of texts; its size: none. */
+/* Returns the index of @uri in a list of texts, or the size of the list if it
+ * is not there. */
 static size_t manage_find_uri(const json_t *list, const struct xp_uri *uri)
 {
 	const json_t *one;
@@ -216,7 +218,7 @@ static bool manage_refuse_listener(struct manage_fault *f, const char *uri,
 	return manage_refuse(f, object, "", "%s", reason);
 }
 
-/* As behind --listen. */
+/* Like the argument of --listen. */
 static bool manage_check_uri(const char *text, struct xp_uri *uri,
 			     struct manage_fault *f)
 {
@@ -268,7 +270,7 @@ bool manage_add_listener(struct manage *m, const char *text,
 	return true;
 }
 
-/* What @uri names: a request, or the one address that a request has come to. */
+/* Finds what @uri names: a request, or the single address of a request. */
 static const struct listen_request *
 manage_find_listener(const struct listen_points *points,
 		     const struct xp_uri *uri)

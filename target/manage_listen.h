@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses come and go while the target runs. Sessions that came by an address that
- * goes stay: their initiators keep their disks, but cannot log in there again.
+ * Addresses are added and removed while the target runs. Sessions on a removed
+ * address stay: their initiators keep their disks, but cannot log in there
+ * again.
  *
  * Thread: any but a worker's; with the lock of the struct manage.
  */
@@ -10,10 +11,12 @@
 
 #include "target/manage.h"
 
-/* @uri as behind --listen, with a numeric address. False: refused. */
+/* @uri is like the argument of --listen, with a numeric address. False:
+ * refused. */
 bool manage_add_listener(struct manage *m, const char *uri,
 			 struct manage_fault *f);
-/* @uri as it was given, or as GetStatus shows it. The last one stays. */
+/* @uri as it was given, or as GetStatus shows it. The last address cannot be
+ * removed. */
 bool manage_remove_listener(struct manage *m, const char *uri,
 			    struct manage_fault *f);
 /* Does the target listen there already, with the same keys? */
@@ -22,7 +25,7 @@ bool manage_listens(const struct manage *m, const char *uri);
 /* Is that address with these keys, however it is written, in @list? */
 bool manage_has_listener(const json_t *list, const char *uri);
 
-/* "srp+tcp://10.0.0.1:5555", to be freed. */
+/* Returns "srp+tcp://10.0.0.1:5555", which the caller frees. */
 json_t *manage_listener_text(const struct listen_point *point);
 
 #endif

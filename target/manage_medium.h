@@ -9,7 +9,7 @@
 
 #include "target/manage.h"
 
-/* Takes the medium of a removable volume out, or back in. */
+/* Ejects the medium of a removable volume, or inserts it again. */
 bool manage_eject_volume(struct manage *m, const char *name, bool eject,
 			 struct manage_fault *f);
 

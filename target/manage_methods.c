@@ -31,7 +31,7 @@
 #define METHODS_INTERFACE "org.rdmablock.target"
 #define METHODS_REFUSED	  METHODS_INTERFACE ".Refused"
 
-/* More sessions are counted, and not listed. */
+/* Further sessions are counted but not listed. */
 #define METHODS_SESSIONS_MAX 4096
 
 /* ---- failures ---- */
@@ -49,7 +49,7 @@ static void method_bad(struct control_result *ret, const char *parameter)
 	ret->parameters = json_pack("{ss}", "parameter", parameter);
 }
 
-/* The text @key of @in; NULL, and a failure: there is none. */
+/* Returns the text @key of @in. NULL: there is none, and this is a failure. */
 static const char *method_text(const json_t *in, const char *key,
 			       struct control_result *ret)
 {
@@ -72,7 +72,7 @@ static bool method_is_texts(const json_t *list)
 	return json_is_array(list);
 }
 
-/* A flag that may be left out. */
+/* Returns an optional flag. */
 static bool method_flag(const json_t *in, const char *key, bool *ret_flag,
 			struct control_result *ret)
 {
@@ -91,7 +91,7 @@ static void method_fault_of_config(const struct config_fault *from,
 	manage_refuse(f, "configuration", from->place, "%s", from->text);
 }
 
-/* What a person calls the volume @vol, which may be wrong in any way. */
+/* Writes the name of the volume @vol for a message. @vol may have any error. */
 static void method_label_volume(const json_t *vol, char *buf, size_t len)
 {
 	const char *text = json_string_value(vol);
@@ -123,7 +123,7 @@ static void method_fault_of_volume(const json_t *vol,
 
 /* ---- after a change ---- */
 
-/* The end of each method that changes something. */
+/* The last step of each method that changes something. */
 static void method_changed(struct manage *m, json_t *parameters,
 			   struct control_result *ret)
 {
@@ -142,7 +142,7 @@ static void method_changed(struct manage *m, json_t *parameters,
 	ret->parameters = parameters;
 }
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
 static const char *method_volume_state(const struct volume *vol)
 {
@@ -163,7 +163,7 @@ static const char *method_volume_state(const struct volume *vol)
 	return "";
 }
 
-/* 0: it has nothing to do, or that is not known yet. */
+/* 0: there is no job, or the time is not known yet. */
 static uint32_t method_seconds_left(const struct volume *vol)
 {
 	enum volume_state state = volume_state(vol);
@@ -615,7 +615,7 @@ static void method_set_log_level(void *user, const json_t *in,
 	method_refused(ret, &f);
 }
 
-/* ---- the whole ---- */
+/* ---- whole configurations ---- */
 
 static bool method_is_of_generation(const struct manage *m, const json_t *in,
 				    struct manage_fault *f)

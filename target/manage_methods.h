@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the control socket of rdma-target can be asked for. struct control_interface
- * calls these with the struct manage as their user.
+ * The methods of rdma-target's control socket. struct control_interface calls
+ * these with the struct manage as their user.
  */
 #ifndef TARGET_MANAGE_METHODS_H
 #define TARGET_MANAGE_METHODS_H
@@ -11,7 +11,7 @@
 
 extern const struct control_interface manage_interface;
 
-/* Says that nothing has changed, because of @f. Thread: any. */
+/* Answers that nothing has changed because of @f. Thread: any. */
 void method_refused(struct control_result *ret, const struct manage_fault *f);
 
 #endif

@@ -32,7 +32,7 @@ static json_t *metrics_labels(const struct metric_sample *s)
 	return labels;
 }
 
-/* Each bucket that is not empty; the last one has no bound. */
+/* Lists each bucket that is not empty; the last one has no bound. */
 static json_t *metrics_buckets(const struct histogram *h)
 {
 	json_t *list = json_array();

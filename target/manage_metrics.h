@@ -6,8 +6,8 @@
 #include "target/control/control.h"
 #include "target/manage.h"
 
-/* Methods of the control socket: all metrics, in the order of the table, in JSON and as
- * a text for Prometheus (target/collect.h). */
+/* Methods of the control socket: all metrics in the order of the table, in
+ * JSON, and as a text for Prometheus (target/collect.h). */
 void manage_get_metrics(void *user, const json_t *in,
 			struct control_result *ret);
 void manage_get_exposition(void *user, const json_t *in,

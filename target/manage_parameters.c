@@ -6,7 +6,7 @@
 
 #include "target/block/plugin_host.h"
 
-/* What in @vol has the parameters of @plugin; NULL: nothing. */
+/* Returns the part of @vol that has the parameters of @plugin; NULL: none. */
 static json_t *manage_find_plugin(json_t *vol, const char *plugin)
 {
 	const char *store = json_string_value(json_object_get(vol, "store"));

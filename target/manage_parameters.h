@@ -9,9 +9,9 @@
 
 #include "target/manage.h"
 
-/* Changes parameters of a plugin of a volume, if it can while it serves.
- * @parameters: canonical, of the plugin @plugin: the store, or the uppermost layer of
- * that name. All or none of them change. */
+/* Changes parameters of a plugin of a volume, if the plugin can change them
+ * while it serves. @parameters: canonical, of the plugin @plugin: the store, or
+ * the uppermost layer of that name. All or none of them change. */
 bool manage_set_parameters(struct manage *m, const char *name,
 			   const char *plugin, const json_t *parameters,
 			   struct manage_fault *f);

@@ -17,7 +17,7 @@
 #define SAVE_VERSIONS 3
 #define SAVE_PATH_MAX (PATH_MAX + 16)
 
-/* ---- what is written ---- */
+/* ---- contents of the file ---- */
 
 static json_t *save_list(const struct manage *m, const char *key, json_t *list)
 {
@@ -108,8 +108,8 @@ static int save_replace(const char *path, mode_t mode, const char *text)
 	return err ? err : directory_sync_of(path);
 }
 
-/* The text that the file has now, to be freed; NULL: it has none that is whole, and
- * @e says why. */
+/* Returns the present text of the file, which the caller frees. NULL: there is
+ * no complete text, and @e says why. */
 static char *save_old_text(const char *path, bool *ret_has_volumes,
 			   struct error *e)
 {
@@ -147,7 +147,7 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 	mode_t mode = stat(path, &st) ? 0600 : st.st_mode & 0777;
 	int err = 0;
 
-	/* Somebody edits it. */
+	/* Somebody is editing it. */
 	if (!old && e.err != -ENOENT && !force)
 		return manage_refuse(f, "configuration", "",
 				     "%s; what is there would be lost: correct "
@@ -167,8 +167,9 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 	return !err || save_refuse(m, f, err);
 }
 
-/* A volume of the command line is left out, as it comes again by itself. With
- * another store under its name, the target would have two of them. */
+/* Volumes of the command line are left out, because they are added again at the
+ * next start. If the file had another store under the same name, the target
+ * would have two volumes of that name. */
 static bool save_has_no_conflict(const struct manage *m, struct manage_fault *f)
 {
 	json_t *added;
@@ -190,7 +191,7 @@ static bool save_has_no_conflict(const struct manage *m, struct manage_fault *f)
 	return true;
 }
 
-/* As a file; to be freed. NULL: no memory. */
+/* Returns the text of a file, which the caller frees. NULL: no memory. */
 static char *manage_text_of(const json_t *form)
 {
 	char *json = json_dumps(form, JSON_INDENT(2));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Writes the configuration of a running target to the file that it was started
- * with. What the command line has added is left out: it is added again at the next
- * start. The file is replaced as a whole; FILE.1, FILE.2 and FILE.3 are the versions
- * before. Comments are lost.
+ * with. Values that the command line has added are left out, because they are
+ * added again at the next start. The file is replaced as a whole; FILE.1,
+ * FILE.2 and FILE.3 are the earlier versions. Comments are lost.
  *
  * Thread: any but a worker's; with the lock of the struct manage. Blocks.
  */
@@ -12,11 +12,11 @@
 
 #include "target/manage.h"
 
-/* A configuration without volumes does not replace one that has some, but with
- * @force. False: refused. */
+/* A configuration without volumes replaces one that has some only with @force.
+ * False: refused. */
 bool manage_save(struct manage *m, bool force, struct manage_fault *f);
 
-/* What would be written, to be freed. */
+/* Returns what manage_save() would write; the caller frees it. */
 json_t *manage_saved_form(const struct manage *m);
 
 #endif

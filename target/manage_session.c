@@ -6,7 +6,7 @@
 
 #include "target/port/port_change.h"
 
-/* Between two looks whether sessions have ended. */
+/* Time between two checks whether sessions have ended. */
 #define MANAGE_LOOK_US 10000
 
 struct manage_ending {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sessions of initiators that are to end.
+ * Ends sessions of initiators.
  *
  * Thread: any but a worker's.
  */
@@ -9,14 +9,15 @@
 
 #include "target/manage.h"
 
-/* Ends the session of an initiator port, "0x...". With the lock of @m. */
+/* Ends the session of an initiator port, "0x...". Call it with the lock of
+ * @m. */
 bool manage_kick(struct manage *m, const char *initiator,
 		 struct manage_fault *f);
 
 /*
- * Waits until no command of sessions that were told to end is left. Whoever has
- * shut an initiator out may let another one write at once: nothing of the first may
- * come after that. Without the lock.
+ * Waits until all commands of sessions that were told to end are over. An
+ * administrator who has shut out one initiator may let another one write at
+ * once, so no command of the first may come later. Call it without the lock.
  */
 void manage_await_sessions(struct manage *m);
 

@@ -61,7 +61,7 @@ static bool manage_is_at_path(const struct manage *m, const char *name)
 
 struct manage_measure {
 	struct volume *vol;
-	int res; /* of server_measure_volume() */
+	int res; /* result of server_measure_volume() */
 };
 
 static void manage_run_measure(struct server *s, void *arg)

@@ -9,8 +9,8 @@
 
 #include "target/manage.h"
 
-/* Makes the file of a volume @bytes long, or, 0, looks whether its store has grown.
- * *ret_bytes is what initiators see. */
+/* Makes the file of a volume @bytes long. If @bytes is 0, checks whether its
+ * store has grown. *ret_bytes: the size that initiators see. */
 bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
 			  uint64_t *ret_bytes, struct manage_fault *f);
 

@@ -14,19 +14,19 @@
 #include "target/server_stop.h"
 #include "target/server_volumes.h"
 
-/* ---- the life of a volume ---- */
+/* ---- states of a volume ---- */
 
 /* manage_volume_step() makes every change. */
 enum manage_volume_state {
 	MANAGE_CLOSED,	 /* there is no store */
-	MANAGE_OPEN,	 /* this thread has the store, and nobody else */
-	MANAGE_ATTACHED, /* every worker has it; no initiator sees it */
+	MANAGE_OPEN,	 /* only this thread has the store */
+	MANAGE_ATTACHED, /* every worker has the volume; no initiator sees it */
 	MANAGE_SERVED,	 /* initiators see it */
-	MANAGE_EVICTED,	 /* it is to go, and no command on it is left */
-	MANAGE_FLUSHED,	 /* what was written is stable, or that has failed */
+	MANAGE_EVICTED,	 /* it is being removed, and no command on it is left */
+	MANAGE_FLUSHED,	 /* all writes are stable, or that has failed */
 };
 
-/* One change of a volume. */
+/* A change of one volume. */
 struct manage_volume {
 	struct manage *m;
 	struct server *s;
@@ -36,9 +36,9 @@ struct manage_volume {
 	struct volume *vol;
 	enum manage_volume_state state;
 	bool force;
-	unsigned int attached; /* workers that have it */
-	struct error e;	       /* why it goes no further */
-	sem_t done;	       /* what worker 0 does has ended */
+	unsigned int attached; /* workers that have the volume */
+	struct error e;	       /* why the change failed */
+	sem_t done;	       /* posted when worker 0 is done */
 	struct task_mgmt_eviction eviction;
 	struct reactor_msg job_ended;
 	struct block_cmd flush;
@@ -71,14 +71,14 @@ static void manage_end(struct manage_volume *v)
 	server_call(v->s, manage_run_end, v);
 }
 
-/* Waits for what worker 0 ends by sem_post(). */
+/* Waits for worker 0, which calls sem_post(). */
 static void manage_wait(struct manage_volume *v)
 {
 	while (sem_wait(&v->done))
 		;
 }
 
-/* A store that makes connections would be ended by the sandbox. */
+/* The sandbox would end the target if a store makes connections. */
 static int manage_check_needs(struct manage_volume *v,
 			      const struct plugin_spec *plugin)
 {
@@ -218,7 +218,8 @@ static void manage_run_evict(struct server *s, void *arg)
 		server_end_preempted(s, v->vol);
 		return;
 	}
-	/* It keeps its place: of volumes with one number the first is seen. */
+	/* The volume keeps its place: if two volumes have one LUN, the first
+	 * one is seen. */
 	v->vol->leaving = false;
 	error_set(&v->e, v->res, "out of memory");
 }
@@ -260,7 +261,7 @@ static void manage_run_flush(struct server *s, void *arg)
 		manage_flush_done(&v->flush);
 }
 
-/* A job may have been under way. A flush that fails keeps no volume. */
+/* A job may have been running. A flush that fails does not keep the volume. */
 static void manage_flush(struct manage_volume *v)
 {
 	struct volume *vol = v->vol;
@@ -290,7 +291,8 @@ static void manage_run_hide(struct server *s, void *arg)
 	manage_count_attached(s);
 }
 
-/* One step on the way to @to. Return: 0, or -errno: v->e says why not. */
+/* Makes one step on the way to @to. Returns 0, or -errno with the reason in
+ * v->e. */
 static int manage_volume_step(struct manage_volume *v)
 {
 	int err = 0;
@@ -328,7 +330,7 @@ static void manage_volume_init(struct manage_volume *v, struct manage *m)
 	sem_init(&v->done, /* pshared= */ 0, 0);
 }
 
-/* From the store to initiators. */
+/* From the store to the initiators. */
 static int manage_bring(struct manage_volume *v)
 {
 	int err = manage_volume_step(v);
@@ -349,7 +351,7 @@ static int manage_bring(struct manage_volume *v)
 	return err;
 }
 
-/* And back. */
+/* From the initiators back to the store. */
 static int manage_take(struct manage_volume *v)
 {
 	int err;
@@ -391,7 +393,7 @@ static bool manage_find_lun(struct manage_volume *v, bool may_reuse)
 	return false;
 }
 
-/* An initiator may still take a number for the volume that had it. */
+/* An initiator may still believe that a used LUN is the volume that had it. */
 static bool manage_choose_lun(struct manage_volume *v)
 {
 	v->lun = v->spec->lun;
@@ -529,7 +531,7 @@ bool manage_remove_volume(struct manage *m, const char *name, bool force,
 	sem_destroy(&v.done);
 	if (err)
 		return manage_refuse_volume(f, name, "", v.e.text);
-	about.volume = name; /* its own is gone with it */
+	about.volume = name; /* the entry's own name is freed with it */
 	log_event(LOG_NOTICE, &about, "volume '%s' is not served any more",
 		  name);
 	manage_forget_volume(m, name);

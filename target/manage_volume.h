@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Volumes come and go while the target runs. The life of a volume (enum
- * manage_volume_state) is driven by the thread that asks for the change. It opens and
- * closes the store, which may block; all else is done by the workers, by message: each
- * lets the volume in and out by itself, and worker 0 shows it to initiators, or hides it.
+ * Adds and removes volumes while the target runs. The thread that requests the
+ * change moves the volume through its states (enum manage_volume_state). It
+ * opens and closes the store, which may block. The workers do all other steps
+ * by message: each attaches and detaches the volume, and worker 0 shows it to
+ * initiators, or hides it.
  *
  * Thread: any but a worker's; with the lock of the struct manage.
  */
@@ -18,13 +19,13 @@
 bool manage_add_volume(struct manage *m, const json_t *vol,
 		       const json_t *meanwhile, json_t **ret_vol,
 		       struct manage_fault *f);
-/* Removes it. It is refused while an initiator sees the volume, and when it cannot
- * be flushed; with @force it ends all commands first, and a flush that fails is
- * logged. */
+/* Removes it. Refused while an initiator sees the volume, or if the volume
+ * cannot be flushed. With @force, ends all commands first, and only logs a
+ * flush that fails. */
 bool manage_remove_volume(struct manage *m, const char *name, bool force,
 			  struct manage_fault *f);
-/* Flushes @vol, which stays. In standby it has nothing to flush. 0, or -errno and the
- * reason in @e. */
+/* Flushes @vol, which stays. In standby, there is nothing to flush. Returns 0,
+ * or -errno with the reason in @e. */
 int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e);
 
 #endif

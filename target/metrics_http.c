@@ -24,7 +24,8 @@ struct metrics_http {
 
 /* ---- the address ---- */
 
-/* Cuts @addr into @host and the port; NULL: there is none. */
+/* Splits @addr into @host and the port. Returns the port; NULL: there is
+ * none. */
 static const char *http_split(const char *addr, char *host, size_t size)
 {
 	const char *colon = strrchr(addr, ':');
@@ -72,7 +73,7 @@ static bool http_is_loopback(const struct sockaddr *addr)
 	return IN6_IS_ADDR_LOOPBACK(&sin6->sin6_addr);
 }
 
-/* A listening socket, or -errno. */
+/* Returns a listening socket, or -errno. */
 static int http_listen(const struct addrinfo *at)
 {
 	const int on = 1;
@@ -150,7 +151,7 @@ static enum MHD_Result http_requested(void *cls, struct MHD_Connection *conn,
 	    strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return http_say(conn, MHD_HTTP_METHOD_NOT_ALLOWED,
 				"only GET is possible\n");
-	/* The first call is for the head alone. */
+	/* The first call has only the header. */
 	if (!*state) {
 		*state = (void *)(uintptr_t)&head_seen;
 		return MHD_YES;
@@ -167,7 +168,7 @@ static enum MHD_Result http_requested(void *cls, struct MHD_Connection *conn,
 	return http_answer(conn, MHD_HTTP_OK, EXPOSITION_TYPE, text, len);
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static struct MHD_Daemon *http_start(struct metrics_http *h, int fd)
 {

@@ -22,19 +22,20 @@
 struct metrics_http;
 
 /*
- * Listens on @addr: ADDR:PORT, [ADDR]:PORT, or PORT of the loopback address. For each
- * request calls page(@user), which returns the text, to be copied, and its length; NULL:
- * there is none now.
+ * Listens on @addr: ADDR:PORT, [ADDR]:PORT, or PORT of the loopback address.
+ * For each request, calls page(@user), which returns the text, which is copied,
+ * and its length; NULL: there is no text now.
  */
 int metrics_http_open(const char *addr,
 		      const char *(*page)(void *user, size_t *ret_len),
 		      void *user, struct metrics_http **ret, struct error *e);
-/* Readable when metrics_http_run() has something to do. */
+/* Readable when metrics_http_run() has work. */
 int metrics_http_fd(const struct metrics_http *h);
-/* Milliseconds after which metrics_http_run() is to be called anyway; -1: none. */
+/* Milliseconds after which metrics_http_run() must be called in any case; -1:
+ * none. */
 int metrics_http_timeout_ms(struct metrics_http *h);
 void metrics_http_run(struct metrics_http *h);
-/* NULL is fine. */
+/* @h may be NULL. */
 void metrics_http_close(struct metrics_http *h);
 
 #endif

@@ -159,7 +159,7 @@ static bool target_option_discovery(void *options, const struct option_row *row,
 	return *value || error_refuse(e, "not on, off, or interfaces");
 }
 
-/* Read now, with the rights of whoever starts the target. */
+/* Read now, with the rights of the user that starts the target. */
 static bool target_option_discovery_key(void *options,
 					const struct option_row *row,
 					const char *value, struct error *e)

@@ -66,7 +66,7 @@ struct target_options {
 
 extern const struct option_table target_option_table;
 
-/* Stores what holds before any option is given. Free with
+/* Stores the values that apply before any option is given. Free with
  * target_options_free(). */
 void target_options_init(struct target_options *opt);
 /* Adds the options of a command line. A single value replaces the one

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rights that the target gives up before it talks to anybody: if asked to,
- * the user that started it, and all capabilities. This happens after the
+ * The rights that the target gives up before it talks to any peer: the user
+ * that started it, if requested, and all capabilities. This happens after the
  * volumes are opened, which may need rights, and before the transports are
  * opened: RDMA's connection manager and the devices refuse (EACCES) a process
  * whose credentials have changed since it opened them.

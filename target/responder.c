@@ -24,15 +24,15 @@
 struct responder {
 	struct server *server;
 	struct hmac_key key;
-	int wake_fd; /* eventfd: points have changed, or the end */
+	int wake_fd; /* eventfd: points have changed, or the thread must end */
 	pthread_t thread;
 	bool has_thread;
 	pthread_mutex_t lock;
-	/* under the lock */
+	/* guarded by the lock */
 	struct listen_points news;
 	bool has_news;
 	bool stopping;
-	/* setup's, then the thread's */
+	/* for setup, then only for the thread */
 	struct listen_points points;
 	struct responder_set set;
 	struct discovery_msg self; /* what is announced */
@@ -45,7 +45,7 @@ static uint64_t responder_now_ms(void)
 	return ticks_clock_ns() / 1000000;
 }
 
-/* ---- what is announced ---- */
+/* ---- the announcement ---- */
 
 /* The short name of the host, with the port unless it is the usual one. */
 static void responder_name(struct responder *r)
@@ -76,9 +76,10 @@ static void responder_add_uri(struct discovery_msg *msg,
 	discovery_add_uri(msg, uri);
 }
 
-/* A wildcard is the address that the datagram comes from. Over RDMA, that may not be the
- * address of a device: those are told. With a key, all are told, as a code does not cover
- * where the datagram comes from. */
+/* For a wildcard, the client uses the source address of the datagram. Over
+ * RDMA, that may not be the address of a device, so the addresses of devices
+ * are listed. With a key, all addresses are listed, because the code does not
+ * cover the source address. */
 static void responder_add_point(struct discovery_msg *msg,
 				const struct listen_point *p, bool has_key)
 {
@@ -100,8 +101,8 @@ static void responder_describe(struct responder *r)
 		responder_add_point(&r->self, &r->points.point[i], r->key.len);
 }
 
-/* Sends what the target has to say, as an answer to a query of @query_len bytes to @to;
- * or, both 0, to the group. */
+/* Sends the announcement as an answer to a query of @query_len bytes to @to. If
+ * both are 0, sends it to the group. */
 static void responder_send(struct responder *r, struct dgram *d,
 			   const struct dgram_peer *to, size_t query_len)
 {
@@ -208,7 +209,7 @@ static void responder_next_window(struct responder *r)
 			(struct responder_budget){ .reads = 0 };
 }
 
-/* Milliseconds until there is something to do. */
+/* Milliseconds until the next work. */
 static int responder_timeout(const struct responder *r)
 {
 	uint64_t now = responder_now_ms();
@@ -229,7 +230,7 @@ static void responder_look(struct responder *r, bool is_first)
 	r->look_due_ms = responder_now_ms() + RESPONDER_LOOK_MS;
 }
 
-/* False: the thread is to end. */
+/* False: the thread must end. */
 static bool responder_take_news(struct responder *r)
 {
 	bool goes_on, has_news;
@@ -267,7 +268,7 @@ static unsigned int responder_poll_list(struct responder *r, struct pollfd *fds)
 	return cnt;
 }
 
-/* One turn; false: the thread is to end. */
+/* Runs one turn. False: the thread must end. */
 static bool responder_turn(struct responder *r)
 {
 	struct pollfd fds[RESPONDER_ENDPOINTS_MAX + 1];
@@ -295,7 +296,7 @@ static void *responder_main(void *arg)
 	return NULL;
 }
 
-/* ---- its life ---- */
+/* ---- life cycle ---- */
 
 static void responder_wake(struct responder *r)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers those who look for targets (protocol/discovery.h): on the interfaces where the
- * target listens, over every carrier of transport/datagram.h. It says when the target
- * comes and when it goes.
+ * Answers clients that look for targets (protocol/discovery.h), on the
+ * interfaces where the target listens, over every carrier of
+ * transport/datagram.h. It announces the start and the end of the target.
  *
  * One thread does it. Each endpoint has a budget of datagrams and answers
  * (responder_budget.h), so that a flood at one silences no other. What an endpoint may not
  * read, the kernel drops. With a key, the target answers only those who have it.
  *
- * An interface or a device that comes later is used RESPONDER_LOOK_MS later.
+ * An interface or a device that is added later is used after RESPONDER_LOOK_MS.
  *
  * Thread: main, except where a comment says otherwise.
  */
@@ -19,16 +19,19 @@
 
 #define RESPONDER_LOOK_MS 5000
 
-/* Opens the endpoints, before the sandbox forbids it. An endpoint that cannot be opened is
- * a line in the log and no error. -errno with one line in @e. */
+/* Opens the endpoints, before the sandbox forbids it. If an endpoint cannot be
+ * opened, this is logged and is no error. Returns 0, or -errno with one line in
+ * @e. */
 int responder_open(struct server *s, struct error *e);
-/* The target serves: starts the thread, and says so. */
+/* Call this when the target serves. Starts the thread, and announces the
+ * target. */
 int responder_start(struct server *s, struct error *e);
-/* Says that the target goes, and frees everything, whatever there is of it. */
+/* Announces the end of the target, and frees everything, also if only some of
+ * it was made. */
 void responder_close(struct server *s);
 
-/* The addresses where the target listens, s->points, are others. Thread: that which has
- * changed them. */
+/* The addresses where the target listens, s->points, have changed. Thread: the
+ * one that has changed them. */
 void responder_points_changed(struct server *s);
 
 #endif

@@ -43,7 +43,7 @@ static unsigned int own_ifindex(const struct ifaddrs *list, const char *name)
 	return 0;
 }
 
-/* Is @name in @names, NAME,NAME? */
+/* True if @name is in @names, NAME,NAME. */
 static bool is_among(const char *names, const char *name)
 {
 	size_t len = strlen(name);
@@ -98,11 +98,11 @@ static void own_free(struct own_addresses *own)
 		freeifaddrs(own->list);
 }
 
-/* ---- which endpoints there ought to be ---- */
+/* ---- endpoints that are needed ---- */
 
 static in_port_t port_of(const void *addr)
 {
-	/* It has the same place in both families. */
+	/* The port has the same place in both families. */
 	return ((const struct sockaddr_in *)addr)->sin_port;
 }
 
@@ -166,7 +166,7 @@ static void want_unicast(struct responder_set *set, const void *addr,
 	set_want(set, &ep);
 }
 
-/* The address only tells the family. */
+/* The address only selects the family. */
 static void want_multicast(struct responder_set *set,
 			   const struct own_address *a)
 {
@@ -178,7 +178,7 @@ static void want_multicast(struct responder_set *set,
 	set_want(set, &ep);
 }
 
-/* One for each device is enough; each has a queue pair. */
+/* One endpoint for each device is enough; each one has a queue pair. */
 static void want_rdma(struct responder_set *set, const struct own_address *a)
 {
 	struct responder_endpoint ep =
@@ -207,8 +207,8 @@ static bool point_has(const struct listen_point *p, const struct own_address *a)
 	return addr->sa_family == AF_INET6 || a->addr->sa_family == AF_INET;
 }
 
-/* A link-local address of IPv6 cannot be used by RDMA CM on every kernel, and each
- * interface has one beside the others. */
+/* On some kernels, the RDMA CM cannot use link-local addresses of IPv6. Each
+ * interface with one also has another address. */
 static bool is_for_rdma(const struct own_address *a)
 {
 	const struct sockaddr_in6 *sin6 = (const void *)a->addr;
@@ -263,7 +263,7 @@ static int endpoint_open(struct responder_endpoint *ep, struct error *e)
 	return -EINVAL;
 }
 
-/* Tries again at each refresh; logs it when the reason changes. */
+/* Tries again at each refresh. Logs the reason if it has changed. */
 static bool endpoint_try(struct responder_endpoint *ep, bool is_first)
 {
 	struct error e;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The endpoints of the responder: which there ought to be, as addresses and devices come
- * and go, and which there are. Thread: setup, then the responder's.
+ * The endpoints of the responder: those that are needed, which change when
+ * addresses and devices are added or removed, and those that are open. Thread:
+ * setup, then the responder's.
  */
 #ifndef TARGET_RESPONDER_SET_H
 #define TARGET_RESPONDER_SET_H
@@ -31,11 +32,12 @@ struct responder_set {
 	const char *interfaces; /* NAME,NAME; NULL: all. Borrowed */
 };
 
-/* Opens and closes endpoints, so that they are those for @points. @is_first: what cannot
- * be opened is worth a notice. Returns whether one was opened. */
+/* Opens and closes endpoints to match @points. @is_first: an endpoint that
+ * cannot be opened is worth a notice. Returns true if one was opened. */
 bool responder_set_refresh(struct responder_set *set,
 			   const struct listen_points *points, bool is_first);
-/* Closes the endpoint, whose device goes; the next refresh may open it again. */
+/* Closes the endpoint, whose device is removed. The next refresh may open it
+ * again. */
 void responder_set_drop(struct responder_set *set,
 			struct responder_endpoint *ep);
 void responder_set_close(struct responder_set *set);

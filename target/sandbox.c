@@ -243,7 +243,7 @@ static int add_condition(scmp_filter_ctx ctx, const struct condition *c)
 		SCMP_CMP64(c->arg, SCMP_CMP_MASKED_EQ, c->mask, c->is));
 }
 
-/* For plugins, too: when a connection is made again, the C library looks up the
+/* Also for plugins: when a connection is made again, the C library looks up the
  * name. */
 static const struct condition network_condition = { "ioctl", 1, INT, FIONREAD };
 
@@ -301,7 +301,7 @@ static int add_names(scmp_filter_ctx ctx, const char *const *names, size_t cnt)
 	return err;
 }
 
-/* Another address to listen on. */
+/* Allows listening on another address. */
 static int add_listening(scmp_filter_ctx ctx)
 {
 	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(listen), 0);

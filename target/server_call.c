@@ -45,8 +45,8 @@ static void server_run_call(struct reactor_msg *msg)
 	pthread_mutex_unlock(&calls->lock);
 }
 
-/* For a call that was given up: worker 0 may still take the message, but its
- * argument is gone. */
+/* For a call that was given up: worker 0 may still take the message, but the
+ * argument of the call is gone. */
 static void server_run_nothing(struct server *s, void *arg)
 {
 }

@@ -56,7 +56,7 @@ struct heartbeat;
 struct manage;
 struct responder;
 
-/* What the responder has done with datagrams. It alone writes. */
+/* The responder's activity. Only the responder writes it. */
 struct discovery_counts {
 	uint64_t answers;
 	uint64_t drops;
@@ -98,7 +98,7 @@ struct server {
 				  * runs */
 	struct control *control;     /* NULL: no socket */
 	struct export *export;	     /* export.h */
-	struct heartbeat *heartbeat; /* heartbeat.h; NULL: nobody wants it */
+	struct heartbeat *heartbeat; /* heartbeat.h; NULL: not requested */
 	struct responder *responder; /* responder.h; NULL: no answers */
 	struct discovery_counts discovery_counts;
 	const struct configuration *configuration;

@@ -12,12 +12,12 @@
 /* The signal @sig asks the target to stop. The second one ends it at once. */
 void server_stop_signal(struct server *s, int sig);
 
-/* The begin and the end of a change of volumes; the target does not end between
- * them. Several changes may run. -ESHUTDOWN: the target is ending. */
+/* The begin and the end of a change of volumes. The target does not end between
+ * them. Several changes may run at once. -ESHUTDOWN: the target is ending. */
 int server_begin_change(struct server *s);
 void server_end_change(struct server *s);
 
-/* May @vol have writes that only a flush makes stable? */
+/* True if @vol may have writes that only a flush makes stable. */
 bool server_needs_flush(const struct volume *vol);
 
 /* For port.stopped: flushes the volumes, then stops the workers. */

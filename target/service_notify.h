@@ -23,8 +23,8 @@ int service_notify_open(void);
  * failure is logged. */
 void service_notify(int fd, const char *state);
 
-/* Microseconds within which the service manager wants a SERVICE_ALIVE after the
- * other; 0: it wants none (sd_watchdog_enabled(3)). Thread: any. */
+/* Microseconds within which the service manager expects each SERVICE_ALIVE; 0:
+ * it expects none (sd_watchdog_enabled(3)). Thread: any. */
 uint64_t service_watchdog_us(void);
 
 #endif
