@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Targets that the device-management agents of an InfiniBand fabric know, as ibsrpdm of
- * rdma-core finds them. Thread: main.
+ * Targets that the device-management agents of an InfiniBand fabric know, found
+ * by ibsrpdm of rdma-core. Thread: main.
  */
 #ifndef DISCOVER_FABRIC_H
 #define DISCOVER_FABRIC_H

@@ -16,10 +16,10 @@
 #include "base/ticks.h"
 #include "transport/xport.h"
 
-/* When to ask, after the beginning. */
+/* Times of the questions, after the beginning. */
 static const unsigned int ask_at_ms[] = { 0, 200, 500 };
 
-/* Datagrams of an endpoint, before the time is looked at. */
+/* Datagrams of an endpoint that are read before the next look at the clock. */
 #define READS_A_TURN 64
 
 struct finder_host {
@@ -33,7 +33,7 @@ struct finder {
 	/* Those from here on are members, which only hear. */
 	unsigned int ask_cnt;
 	unsigned int cnt;
-	struct dgram *unicast[2]; /* by IPv4, by IPv6; among the endpoints */
+	struct dgram *unicast[2]; /* for IPv4, for IPv6; among endpoints */
 	struct finder_host hosts[FINDER_HOSTS_MAX];
 	unsigned int host_cnt;
 	uint64_t nonce;	  /* of the last question */
@@ -60,7 +60,8 @@ static void finder_add(struct finder *f, int err, struct dgram *d)
 		dgram_close(d);
 }
 
-/* The endpoints of an address; @asks: they are no members. RDMA has one for both. */
+/* Opens the endpoints of an address. @asks: they are no members. RDMA has one
+ * endpoint for both. */
 static void finder_open_at(struct finder *f, const struct ifaddrs *ifa,
 			   bool asks)
 {
@@ -148,7 +149,7 @@ static int finder_add_address(struct finder *f, const struct addrinfo *ai,
 	return 0;
 }
 
-/* Takes HOST[:PORT], as a URI does. Of a name's addresses, each is asked. */
+/* Takes HOST[:PORT], like a URI. All addresses of a name are asked. */
 static int finder_add_host(struct finder *f, const char *text, struct error *e)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM };
@@ -207,7 +208,7 @@ static void finder_send(struct finder *f)
 
 /* ---- answers ---- */
 
-/* False: not a message, or not one of those that have the key. */
+/* False: not a message, or not from a peer that has the key. */
 static bool finder_decode(const struct finder *f, const uint8_t *buf, int len,
 			  struct discovery_msg *ret)
 {
@@ -249,7 +250,7 @@ static void finder_read(struct finder *f, struct dgram **d, struct found *ret)
 {
 	uint8_t buf[DISCOVERY_MSG_MAX];
 	struct discovery_msg msg;
-	/* A code does not cover where the datagram comes from. */
+	/* The code of a message does not cover the source address. */
 	const struct dgram_peer nobody = { .addr_len = 0 };
 	struct dgram_peer peer;
 	int len;
@@ -306,7 +307,7 @@ void finder_ask(struct finder *f, struct found *ret)
 	unsigned int asked = 0;
 	uint64_t gone = 0;
 
-	/* Nobody may guess it. */
+	/* The nonce must be impossible to guess. */
 	while (getrandom(&f->nonce, sizeof(f->nonce), 0) != sizeof(f->nonce) ||
 	       !f->nonce)
 		;
@@ -326,7 +327,7 @@ void finder_ask(struct finder *f, struct found *ret)
 	found_sort(ret);
 }
 
-/* ---- hear ---- */
+/* ---- receive announcements ---- */
 
 void finder_join(struct finder *f)
 {
@@ -376,7 +377,7 @@ bool finder_heard(struct finder *f,
 	return heard;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static const char *finder_lacks(const struct finder *f)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks for targets, by every carrier that it may use, and collects the answers
+ * Asks for targets over every carrier that it may use, and collects the answers
  * (protocol/discovery.h). Thread: main.
  */
 #ifndef DISCOVER_FINDER_H
@@ -17,7 +17,7 @@
 struct finder_options {
 	unsigned int carriers;	  /* 1 << enum dgram_carrier */
 	const char *interface;	  /* the only one for multicast; NULL: all */
-	const char *const *hosts; /* HOST[:PORT], to be asked by unicast */
+	const char *const *hosts; /* HOST[:PORT]; asked by unicast */
 	unsigned int host_cnt;
 	struct hmac_key key;
 	unsigned int wait_ms; /* for answers */
@@ -25,23 +25,24 @@ struct finder_options {
 
 struct finder;
 
-/* Opens what it can. -errno with one line in @e: a host has no address, or no carrier can
- * be used. */
+/* Opens all endpoints that it can. Returns 0, or -errno with one line in @e: a
+ * host has no address, or no carrier can be used. */
 int finder_open(const struct finder_options *o, struct finder **ret,
 		struct error *e);
 void finder_close(struct finder *f);
 
 /*
- * Asks, several times in case a datagram is lost, and adds the answers to @ret, which it
- * checks and sorts. It takes wait_ms; less if all that was asked are hosts, and each has
- * answered.
+ * Asks several times, in case a datagram is lost, and adds the answers to @ret,
+ * which it checks and sorts. Takes wait_ms, or less if it asks only hosts and
+ * each has answered.
  */
 void finder_ask(struct finder *f, struct found *ret);
 
-/* Beside the endpoints that ask, members of the groups, that hear targets come and go.
- * For finder_listen(). */
+/* Also opens members of the groups, which receive announcements of targets that
+ * start or stop. For finder_listen(). */
 void finder_join(struct finder *f);
-/* Writes what to poll to @ret, at most FINDER_ENDPOINTS_MAX; returns how many. */
+/* Stores the descriptors to poll in @ret, at most FINDER_ENDPOINTS_MAX. Returns
+ * how many. */
 unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret);
 /* Takes what has come, and calls bye() for each target that said that it goes. True: some
  * target said that it comes or goes, so ask. */

@@ -26,7 +26,7 @@ struct follow {
 	const struct discover_options *o;
 	struct rules rules;
 	struct finder *finder; /* NULL: cannot be opened now */
-	bool finder_failed;    /* and the log has said so */
+	bool finder_failed;    /* the log says that it failed */
 	struct found found;
 	struct followed *links[LINKS_MAX];
 	unsigned int link_cnt;
@@ -41,7 +41,8 @@ static uint64_t follow_now_ms(void)
 
 /* ---- targets ---- */
 
-/* Anew for each round: interfaces and devices come and go. */
+/* Opened again for each round, because interfaces and devices are added and
+ * removed. */
 static void follow_open_finder(struct follow *f)
 {
 	struct error e;
@@ -78,8 +79,8 @@ static struct followed *follow_find(struct follow *f,
 	return NULL;
 }
 
-/* Has another link the directory of @l? One that is down has none: a target that cannot
- * be mounted keeps no other from its directory. */
+/* True if another link has the directory of @l. A link that is down has none: a
+ * target that cannot be mounted does not block the directory for others. */
 static bool follow_is_taken(const struct follow *f, const struct link *l)
 {
 	for (unsigned int i = 0; i < f->link_cnt; i++) {
@@ -122,7 +123,7 @@ static void follow_match(struct follow *f)
 	}
 }
 
-/* Who has answered. */
+/* Counts for each link whether its target has answered. */
 static void follow_count_misses(struct follow *f)
 {
 	for (unsigned int i = 0; i < f->link_cnt; i++) {
@@ -165,7 +166,7 @@ static int follow_step(struct follow *f, int wait_ms)
 			rule_narrow(&l->link.rule, t, &narrow);
 			t = &narrow;
 		}
-		/* It may have missed the question. */
+		/* The target may have missed the question. */
 		if (!t && l->link.state == LINK_UP && l->misses < FOLLOW_MISSES)
 			continue;
 		ms = link_step(&l->link, t, follow_may_start(f));
@@ -175,7 +176,8 @@ static int follow_step(struct follow *f, int wait_ms)
 	return wait_ms;
 }
 
-/* Links that are down and whose target is gone are found again when it comes. */
+/* Forgets links that are down and whose target is gone. If the target returns,
+ * they are found again. */
 static void follow_forget(struct follow *f)
 {
 	unsigned int kept = 0;
@@ -216,8 +218,8 @@ static void follow_reap(struct follow *f)
 	}
 }
 
-/* Links whose rule has another directory now stay, and are found by the new rules when
- * they end. */
+/* Links whose rule now has another directory stay. When they end, the new rules
+ * apply. */
 static void follow_reload(struct follow *f)
 {
 	struct error e;
@@ -228,7 +230,7 @@ static void follow_reload(struct follow *f)
 		log_notice("%s: %u rules", f->o->rules, f->rules.cnt);
 }
 
-/* Returns whether to ask for targets. */
+/* Returns true if it is time to ask for targets. */
 static bool follow_on_signals(struct follow *f)
 {
 	struct signalfd_siginfo info;
@@ -295,7 +297,7 @@ static void follow_run(struct follow *f)
 	}
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static int follow_catch_signals(struct follow *f)
 {

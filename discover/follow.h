@@ -6,7 +6,8 @@
  * that it goes. However many targets a
  * rule matches, at most FOLLOW_CHILDREN log in, mount or ask at once.
  *
- * SIGHUP reads the rules again; SIGTERM and SIGINT end it. Links stay then.
+ * SIGHUP makes it read the rules again; SIGTERM and SIGINT end it. The links
+ * stay when it ends.
  *
  * Thread: main.
  */

@@ -22,7 +22,7 @@ static bool is_wildcard(const struct sockaddr_storage *addr)
 	return IN6_IS_ADDR_UNSPECIFIED(&sin6->sin6_addr);
 }
 
-/* An address of IPv4 that came through a socket of IPv6 becomes one of IPv4. */
+/* Converts an IPv4 address that came through an IPv6 socket. */
 static void address_unmap(struct found_address *a)
 {
 	const struct sockaddr_in6 sin6 = *(struct sockaddr_in6 *)&a->addr;
@@ -37,7 +37,7 @@ static void address_unmap(struct found_address *a)
 	a->addr_len = sizeof(sin);
 }
 
-/* The host of @peer, at the port that @a has. */
+/* Sets @a to the host of @peer with the port of @a. */
 static bool address_of_peer(struct found_address *a,
 			    const struct dgram_peer *peer)
 {
@@ -45,7 +45,7 @@ static bool address_of_peer(struct found_address *a,
 		return false;
 	a->addr = peer->addr;
 	a->addr_len = peer->addr_len;
-	/* It has the same place in both families. */
+	/* The port has the same place in both families. */
 	((struct sockaddr_in *)&a->addr)->sin_port = htons(a->uri.port);
 	return true;
 }
@@ -170,7 +170,7 @@ void found_clear(struct found *f)
 	f->cnt = 0;
 }
 
-/* ---- what can be used ---- */
+/* ---- usable addresses ---- */
 
 static void address_check(struct found_address *a)
 {

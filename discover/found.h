@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Targets that were found: those with the same port identifier are one. What is here was
- * said by others, and is a hint; a login proves the port identifier.
+ * Targets that were found: answers with the same port identifier are one
+ * target. The data comes from peers and is only a hint; a login proves the port
+ * identifier.
  *
  * Thread: main.
  */
@@ -14,7 +15,7 @@
 #include "transport/datagram.h"
 #include "transport/uri.h"
 
-#define FOUND_MAX     256 /* targets; of more, the first ones are kept */
+#define FOUND_MAX     256 /* targets; the first ones are kept */
 #define FOUND_BY_SIZE 64
 
 /* Where a target listens. */
@@ -23,8 +24,8 @@ struct found_address {
 	struct xp_uri uri;
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
-	/* found_check(): can this machine use it? If so, by what: a device or an address;
-	 * else why not. */
+	/* Set by found_check(): true if this machine can use the address, by a
+	 * device or address of its own; otherwise the reason. */
 	bool usable;
 	char by[FOUND_BY_SIZE];
 	char why_not[ERROR_TEXT_SIZE];
@@ -33,7 +34,8 @@ struct found_address {
 struct found_target {
 	struct srp_port_id id;
 	char instance[DISCOVERY_INSTANCE_SIZE];
-	unsigned int carriers; /* 1 << enum dgram_carrier, of its answers */
+	unsigned int carriers; /* carriers of its answers, 1 << enum
+			        * dgram_carrier */
 	struct found_address addresses[DISCOVERY_URIS_MAX];
 	unsigned int address_cnt;
 };
@@ -48,23 +50,24 @@ struct found {
  * or no address. */
 bool found_add(struct found *f, const struct discovery_msg *msg,
 	       const struct dgram_peer *peer, enum dgram_carrier carrier);
-/* Finds out which addresses this machine can use, and puts these first: those of RDMA
- * before those of TCP. */
+/* Finds out which addresses this machine can use, and puts these first, RDMA
+ * before TCP. */
 void found_check(struct found *f);
-/* By instance, then by identifier. */
+/* Sorts by instance, then by identifier. */
 void found_sort(struct found *f);
 void found_clear(struct found *f);
 
-/* The target @id; NULL: it was not found. */
+/* Returns the target @id; NULL: it was not found. */
 const struct found_target *found_find(const struct found *f,
 				      const struct srp_port_id *id);
 
 #define FOUND_URI_SIZE 1024
 
 /*
- * Writes a URI to @buf of FOUND_URI_SIZE bytes that leads to @volume (may be empty) of @t by
- * the addresses that this machine can use, all of the transport of the first one, and that
- * demands its port identifier. False: no address can be used.
+ * Writes a URI to @buf of FOUND_URI_SIZE bytes that leads to @volume (may be
+ * empty) of @t. The URI has the addresses that this machine can use, all with
+ * the transport of the first one, and requires the port identifier of @t.
+ * False: no address can be used.
  */
 bool found_uri(const struct found_target *t, const char *volume, char *buf);
 

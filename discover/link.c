@@ -36,7 +36,7 @@ void link_init(struct link *l, const struct rule *rule,
 	memcpy(l->instance, t->instance, sizeof(l->instance));
 }
 
-/* ---- what the system shows ---- */
+/* ---- state of the system ---- */
 
 static enum mounted link_look(struct link *l)
 {
@@ -63,7 +63,7 @@ static void link_remove(const struct link *l)
 		kernel_login_remove(&l->id);
 }
 
-/* Does the link lead to @at, HOST:PORT? */
+/* True if the link leads to @at, HOST:PORT. */
 static bool link_leads_to(const struct link *l, const char *at)
 {
 	size_t len = strlen(at);
@@ -75,7 +75,8 @@ static bool link_leads_to(const struct link *l, const char *at)
 	return false;
 }
 
-/* Has @t other addresses that can be used, and none of those that it was started with? */
+/* True if @t has other usable addresses, and none of those that the link was
+ * started with. */
 static bool link_has_moved(const struct link *l, const struct found_target *t)
 {
 	bool has_others = false;
@@ -131,7 +132,7 @@ static int link_is_made(struct link *l, const char *how)
 	return -1;
 }
 
-/* The child has the signals of a program that was just started. */
+/* Gives the child the signals of a newly started program. */
 static void link_unblock_signals(void)
 {
 	sigset_t none;
@@ -140,7 +141,8 @@ static void link_unblock_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Who makes a login or a mount to @t, or, without @t, asks whether it still serves. */
+/* Runs in the child: makes a login or a mount to @t, or, without @t, asks
+ * whether it still serves. */
 static int link_work(const struct link *l, const struct found_target *t)
 {
 	if (!t)
@@ -169,7 +171,7 @@ static int link_start(struct link *l, const struct found_target *t)
 	return -1;
 }
 
-/* The directory has the mount of another target: it stays. */
+/* The directory has the mount of another target, which stays. */
 static int link_is_taken(struct link *l)
 {
 	if (!l->said_taken)
@@ -216,7 +218,7 @@ static int link_step_starting(struct link *l)
 	return link_is_made(l, ": done");
 }
 
-/* If there is a target, it begins again at once. */
+/* If there is a target, the link begins again at once. */
 static int link_again(struct link *l, const char *why)
 {
 	log_notice("%s: %s%s", l->instance, link_what(l), why);
@@ -226,7 +228,7 @@ static int link_again(struct link *l, const char *why)
 	return 0;
 }
 
-/* Asks the target itself, if it can be asked. */
+/* Asks the target itself, if possible. */
 static int link_doubt(struct link *l, bool may_start)
 {
 	uint64_t now = link_now_ms();

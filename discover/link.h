@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection that rdma-discover --daemon keeps: a login of the kernel's initiator, or a
- * mount by rdma-fuse. Both live on without the daemon; a daemon that starts finds them.
+ * A connection that rdma-discover --daemon keeps: a login of the kernel's
+ * initiator, or a mount by rdma-fuse. Both continue without the daemon, and the
+ * next daemon finds them.
  *
  *   DOWN      there is none
  *      the target answers, and it is due: a child logs in or mounts
@@ -15,8 +16,8 @@
  *      the target serves where the link leads to: UP, and nobody is asked for a while
  *      it does not: DOWN, after the link was removed
  *
- * Only link_step() changes the state. What would start a child waits until the caller
- * allows one.
+ * Only link_step() changes the state. A step that starts a child waits until
+ * the caller allows this.
  *
  * Thread: main.
  */
@@ -35,15 +36,16 @@ enum link_state {
 };
 
 struct link {
-	struct rule rule; /* by which it is made */
+	struct rule rule; /* the rule that it was made by */
 	struct srp_port_id id;
 	char instance[DISCOVERY_INSTANCE_SIZE];
 	enum link_state state;
-	char uri[FOUND_URI_SIZE]; /* what it was started with; empty: unknown */
-	bool is_foreign; /* whose target is not known: it is never removed */
+	char uri[FOUND_URI_SIZE]; /* the URI that it was started with; empty:
+				   * unknown */
+	bool is_foreign; /* its target is unknown: it is never removed */
 	pid_t child;
 	bool child_ended, child_failed;
-	bool said_taken; /* the log has it */
+	bool said_taken; /* the log has this */
 	uint64_t due_ms;
 	unsigned int pause_ms;
 };
@@ -55,18 +57,18 @@ struct link {
 void link_init(struct link *l, const struct rule *rule,
 	       const struct found_target *t);
 
-/* Does it hold its directory? Then no other link may use that. */
+/* True if it holds its directory. Then no other link may use that. */
 bool link_is_busy(const struct link *l);
 
-/* Does its child run? */
+/* True if its child is running. */
 bool link_has_child(const struct link *l);
 
-/* Goes on. @t: the target as it was found; NULL: it has gone, or is not to be had by the
- * rules any more. @may_start: a child. Returns the milliseconds until it wants to be
- * called again; -1: when something has changed. */
+/* Makes one step. @t: the target as it was found; NULL: it is gone, or the
+ * rules no longer allow it. @may_start: it may start a child. Returns the
+ * milliseconds until the next call; -1: something has changed. */
 int link_step(struct link *l, const struct found_target *t, bool may_start);
 
-/* The child @pid has ended. False: it is another's. */
+/* The child @pid has ended. False: it belongs to another link. */
 bool link_child_ended(struct link *l, pid_t pid, int status);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma-discover: which targets are there? */
+/* rdma-discover: lists the targets in the network. */
 #include <stdio.h>
 #include <stdlib.h>
 

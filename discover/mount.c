@@ -12,15 +12,15 @@
 
 #define LOGIN_MS 5000
 
-/* What is to be mounted. */
+/* The mount that was requested. */
 struct wanted {
 	char instance[DISCOVERY_INSTANCE_SIZE]; /* empty: any */
 	char volume[256];
 	const char *dir;
-	/* what was found */
+	/* the result */
 	unsigned int cnt;
 	char uri[FOUND_URI_SIZE];
-	char where[256]; /* the instances that have it */
+	char where[256]; /* the instances that have the volume */
 };
 
 static bool wanted_read(struct wanted *w, const char *what)

@@ -17,13 +17,14 @@
 #include "discover/mount.h"
 #include "transport/uri.h"
 
-/* rdma-fuse's, unless it was told another subtype. */
+/* The type of rdma-fuse's mounts, unless it was given another subtype. */
 #define MOUNT_TYPE "fuse.rdma-block"
 
-/* ---- what is mounted ---- */
+/* ---- mounts ---- */
 
-/* @dir as the kernel lists it, without symbolic links, in @buf of PATH_MAX bytes. Below a
- * dead mount nothing can be resolved, but what leads to it can. */
+/* Returns @dir as the kernel lists it, without symbolic links, in @buf of
+ * PATH_MAX bytes. Nothing below a dead mount can be resolved, but the path to
+ * it can. */
 static const char *mounted_path(const char *dir, char *buf)
 {
 	const char *name = strrchr(dir, '/') + 1;
@@ -41,7 +42,7 @@ static const char *mounted_path(const char *dir, char *buf)
 	return buf;
 }
 
-/* The last one that was mounted at @dir counts. */
+/* If there are several mounts at @dir, the last one counts. */
 static bool find_mount(const char *dir, char *ret_uri, size_t size)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
@@ -72,7 +73,7 @@ enum mounted mounted_at(const char *dir, const struct srp_port_id *id,
 
 	if (!find_mount(dir, text, sizeof(text)))
 		return MOUNTED_NOTHING;
-	/* When rdma-fuse was killed, the mount stays, and every call fails. */
+	/* If rdma-fuse was killed, the mount stays, and every call fails. */
 	if (stat(dir, &st) && errno == ENOTCONN)
 		return MOUNTED_DEAD;
 	if (ret_uri)
@@ -100,7 +101,8 @@ static int run_and_wait(const char *path, const char *const argv[])
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
-/* The lock is that of the directory itself: several daemons may have one rule. */
+/* The lock is on the directory itself: several daemons may have the same
+ * rule. */
 int mounted_start(const char *uri, const char *dir)
 {
 	const char *const argv[] = { "rdma-fuse", uri, dir, NULL };

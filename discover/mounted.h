@@ -8,23 +8,24 @@
 
 #include "protocol/srp_login.h"
 
-/* What is at a directory. */
+/* The state of a directory. */
 enum mounted {
 	MOUNTED_NOTHING, /* no mount of rdma-fuse */
 	MOUNTED_DEAD,	 /* its rdma-fuse was killed: every call fails */
-	MOUNTED_TARGET,	 /* a mount whose URI demands the target */
-	MOUNTED_OTHER,	 /* a mount whose URI demands another target */
-	MOUNTED_UNKNOWN, /* a mount whose URI demands none */
+	MOUNTED_TARGET,	 /* a mount whose URI requires the target */
+	MOUNTED_OTHER,	 /* a mount whose URI requires another target */
+	MOUNTED_UNKNOWN, /* a mount whose URI requires none */
 };
 
-/* What is at @dir, seen from the target @id. The URI of a mount that lives is written to
- * @ret_uri of @size bytes; NULL: not wanted. */
+/* Finds what is mounted at @dir, with respect to the target @id. Writes the URI
+ * of a working mount to @ret_uri of @size bytes, which may be NULL. */
 enum mounted mounted_at(const char *dir, const struct srp_port_id *id,
 			char *ret_uri, size_t size);
-/* Mounts @uri at @dir, unless another program has just done so; for a child. Returns its
- * exit status. */
+/* Mounts @uri at @dir, unless another program has just done so. A child calls
+ * it. Returns the exit status of the child. */
 int mounted_start(const char *uri, const char *dir);
-/* Unmounts @dir, if rdma-fuse is mounted there: at once, though files are open. */
+/* Unmounts @dir if rdma-fuse is mounted there, at once, even if files are
+ * open. */
 void mounted_remove(const char *dir);
 
 #endif

@@ -14,7 +14,8 @@ struct discover_options {
 	bool add_target;
 	const char *mount; /* VOLUME=DIR; NULL: mount nothing */
 	const char
-		*serves; /* a URI: does a target serve there? NULL: not asked */
+		*serves; /* a URI: check whether a target serves there; NULL: do
+			  * not */
 	int wait_ms;
 	bool daemon;
 	const char *rules;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What rdma-discover prints on stdout about targets. Thread: main. */
+/* The output of rdma-discover about targets. Thread: main. */
 #ifndef DISCOVER_PRINT_H
 #define DISCOVER_PRINT_H
 
@@ -8,11 +8,11 @@
 void show_text(const struct found *f);
 /* Only in builds with HAVE_JSON. */
 void show_json(const struct found *f);
-/* A line for each address that ib_srp can use. */
+/* Prints a line for each address that ib_srp can use. */
 void show_add_target(const struct found *f);
 
 #define PRINT_ADD_TARGET_SIZE 192
-/* The line, without its end, in @buf of PRINT_ADD_TARGET_SIZE bytes. */
+/* Writes the line, without its end, to @buf of PRINT_ADD_TARGET_SIZE bytes. */
 const char *add_target_text(const struct found_target *t,
 			    const struct found_address *a, char *buf);
 

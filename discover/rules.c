@@ -9,7 +9,7 @@
 
 #include "base/list.h"
 
-/* What ib_srp of Linux takes beside the address of a target. */
+/* The options of Linux's ib_srp besides the address of a target. */
 static const char *const kernel_options[] = {
 	"allow_ext_sg",	  "ch_count",	  "cmd_sg_entries",  "comp_vector",
 	"initiator_ext",  "io_class",	  "max_cmd_per_lun", "max_it_iu_size",
@@ -56,7 +56,7 @@ static bool set_instance(struct rule *r, const char *value)
 	return copy(r->instance, sizeof(r->instance), value);
 }
 
-/* Has @path a part that is . or ..? */
+/* True if @path has a part that is . or .. */
 static bool has_dots(const char *path)
 {
 	for (const char *p = path; *p; p += strcspn(p, "/")) {
@@ -77,7 +77,7 @@ static bool set_mount(struct rule *r, const char *value)
 	if (*value != '/' || has_dots(value) ||
 	    !copy(r->mount, sizeof(r->mount), value))
 		return false;
-	/* The kernel lists it without. */
+	/* The kernel lists the path without a slash at the end. */
 	for (len = strlen(r->mount); len > 1 && r->mount[len - 1] == '/';)
 		r->mount[--len] = '\0';
 	return true;
@@ -154,7 +154,8 @@ static bool set_key(struct rule *r, const char *key, const char *value,
 
 /* ---- lines ---- */
 
-/* Cuts "KEY=VALUE" at *@p off, to the next comma or space. False: *@p has no more. */
+/* Cuts "KEY=VALUE" off at *@p, up to the next comma or space. False: *@p has no
+ * more. */
 static bool next_pair(char **p, char **ret_pair)
 {
 	*p += strspn(*p, ", \t\r\n");
@@ -255,7 +256,7 @@ int rules_read(const char *path, struct rules *ret, struct error *e)
 
 /* ---- match ---- */
 
-/* A dest may be without the port. */
+/* A dest may have no port. */
 static bool rule_has_dest(const struct rule *r, const struct found_address *a)
 {
 	const char *at = strstr(a->text, "://") + 3;
