@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checks of a machine: one row of a table for each, in the order of the report.
- * A check judges facts and looks at nothing itself.
+ * The checks of a machine: one row of a table for each, in the order of the
+ * report. A check only evaluates facts, and reads nothing from the machine.
  *
- * A machine without an RDMA device is in order: everything runs over TCP. A machine
- * with a device that cannot be used has a problem, as its owner expects RDMA.
+ * A machine without an RDMA device has no problem: everything runs over TCP. A
+ * machine with a device that cannot be used has a problem, because its owner
+ * expects RDMA.
  *
  * Thread: setup.
  */
@@ -14,7 +15,7 @@
 #include "doctor/finding.h"
 #include "doctor/machine.h"
 
-/* For which program a check matters. */
+/* The program that a check is for. */
 enum check_for {
 	CHECK_TARGET = 1u << 0, /* rdma-target */
 	CHECK_CLIENT = 1u << 1, /* rdma-fuse, rdma-info, libsrpi */

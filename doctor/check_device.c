@@ -6,7 +6,7 @@
 
 #include "doctor/check.h"
 
-/* What RoCE adds to a packet at most: the kernel leaves that much of the
+/* The maximum that RoCE adds to a packet: the kernel leaves this part of the
  * interface's MTU free (iboe_get_mtu() of Linux). */
 #define ROCE_OVERHEAD 96u
 
@@ -114,7 +114,7 @@ static void look_iwarp(const struct check *c, const struct machine *m,
 	}
 }
 
-/* Why a file of /dev cannot be opened, and what to do. */
+/* Writes why a file of /dev cannot be opened, and what to do. */
 static void mend_node(struct finding *f, const struct machine *m, int err,
 		      const char *module)
 {
@@ -236,7 +236,7 @@ static void look_link(const struct check *c, const struct machine *m,
 	}
 }
 
-/* The largest packet of RDMA that the interface takes. */
+/* Returns the largest RDMA packet that the interface can send. */
 static unsigned int mtu_within(unsigned int netdev_mtu)
 {
 	unsigned int mtu = RDMA_MTU_MAX;
@@ -295,7 +295,7 @@ static void look_mtu(const struct check *c, const struct machine *m,
 	}
 }
 
-/* Ports that are both up, but have different MTUs. */
+/* Reports ports that are both up and have different MTUs. */
 static void look_mtus(const struct check *c, const struct machine *m,
 		      struct report *r)
 {

@@ -9,8 +9,8 @@
 #include "base/size.h"
 #include "doctor/check.h"
 
-/* What rdma-target locks at least by default: its buffers, and what logins
- * need. */
+/* The minimum that rdma-target locks by default: its buffers, and the memory of
+ * logins. */
 #define MEMLOCK_LEAST (48ull << 20)
 /* Room for more threads and logins, or for a mount with large buffers. */
 #define MEMLOCK_GOOD (256ull << 20)
@@ -68,7 +68,7 @@ static void look_files(const struct check *c, const struct machine *m,
 
 /* ---- modules ---- */
 
-/* What a module is for. Without an RDMA device, none is needed. */
+/* The use of a module. Without an RDMA device, none is needed. */
 static const struct module_row {
 	enum machine_module module;
 	bool is_needed; /* by a machine with an RDMA device */

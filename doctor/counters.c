@@ -9,14 +9,14 @@
 #include "base/list.h"
 #include "doctor/machine_file.h"
 
-/* Names with one of these tell of trouble. */
+/* A counter with one of these in its name counts problems. */
 static const char *const signs[] = { "rnr",	"retr",	     "err", "out_of",
 				     "timeout", "duplicate", "cnp", "ecn",
 				     "iscard",	"downed" };
 
 struct counters_reader {
 	struct counters *to;
-	const char *dir; /* that is read */
+	const char *dir; /* the directory that is read */
 };
 
 static bool counter_is_sign(const char *name)

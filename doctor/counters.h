@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters that rise when something is lost or has to wait: RNR and retransmissions of
+ * Counters that grow if data is lost or has to wait: RNR and retransmissions of
  * an RDMA device, retransmissions of TCP. Thread: setup.
  */
 #ifndef DOCTOR_COUNTERS_H
@@ -19,11 +19,12 @@ struct counters {
 	unsigned int cnt;
 };
 
-/* Reads the counters of RDMA device @device (its ports together), or, if there is
- * no such device, those of TCP on this machine. */
+/* Reads the counters of RDMA device @device, the sum of its ports. If there is
+ * no such device, reads those of TCP on this machine. */
 void counters_read(const char *device, struct counters *ret);
 
-/* "rcvd_rnr_err +3, ...": what has risen, into @text; empty: nothing. */
+/* Writes the counters that have grown to @text: "rcvd_rnr_err +3, ..."; empty:
+ * none. */
 void counters_risen(const struct counters *before, const struct counters *after,
 		    char *text, size_t size);
 

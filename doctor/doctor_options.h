@@ -17,7 +17,7 @@ struct doctor_options {
 	bool brief;
 	int whom; /* enum doctor_for */
 	int timeout_ms;
-	/* Of the environment, for tests: RDMA_DOCTOR_ROOT; "": none. */
+	/* From the environment, for tests: RDMA_DOCTOR_ROOT; "": none. */
 	const char *root;
 };
 

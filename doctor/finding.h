@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the doctor has found: one line for each thing that it has looked at, and, where
- * something is to say about it, why it matters and the command that mends it.
+ * The findings of the doctor: one line for each fact that it has checked. If
+ * there is something to say, also why it matters, and the command that solves
+ * the problem.
  *
  * Thread: setup.
  */
@@ -28,7 +29,7 @@ struct finding {
 
 /* Bandwidth and latency of one kind of exchange. */
 struct measurement {
-	const char *group; /* of the findings that it belongs to */
+	const char *group; /* the group of findings that it belongs to */
 	const char *what;  /* "SEND" */
 	const char *how;   /* the command that was used */
 	unsigned int bytes;

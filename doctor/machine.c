@@ -64,7 +64,8 @@ static void read_modules(const char *root, struct machine *m)
 {
 	for (unsigned int i = 0; i < MACHINE_MODULES; i++)
 		m->modules[i] = read_module(root, m, module_names[i]);
-	/* Built into a kernel whose lists are not here, as in a container. */
+	/* Built into a kernel whose lists are not visible here, as in a
+	 * container. */
 	if (machine_mentions(root, "/proc/filesystems", "\tfuse\n"))
 		m->modules[MACHINE_FUSE] = MACHINE_MODULE_IN;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What there is to know about this machine: RDMA devices with their ports and
- * addresses, limits of this process, kernel modules, FUSE, io_uring, memory. Facts
- * only; check.h judges them.
+ * Facts about this machine: RDMA devices with their ports and addresses, limits
+ * of this process, kernel modules, FUSE, io_uring, memory. check.h evaluates
+ * them.
  *
  * Everything but the limits of devices is read from files below one root directory.
  * For tests, it can be a made-up /sys, /proc, /dev and so on.
@@ -25,7 +25,7 @@
 /* No limit. */
 #define MACHINE_ANY UINT64_MAX
 
-/* What opening a file of the kernel gave: 0, or a negative errno. */
+/* The result of opening a file of the kernel: 0, or a negative errno. */
 typedef int machine_open;
 
 struct machine_gid {
@@ -51,12 +51,12 @@ struct machine_port {
 	char phys_text[32];    /* "LinkUp" */
 	char link_layer[16];   /* "Ethernet", "InfiniBand" */
 	char rate[48];	       /* "100 Gb/sec (4X EDR)" */
-	char netdev[IFNAMSIZ]; /* that belongs to it; "": none */
+	char netdev[IFNAMSIZ]; /* interface of this port; "": none */
 	unsigned int netdev_mtu; /* bytes; 0: unknown */
 	unsigned int active_mtu; /* bytes; 0: unknown */
 	struct machine_gid gids[MACHINE_GIDS_MAX];
 	unsigned int gid_cnt;
-	unsigned int more_gids; /* for which gids[] has no room */
+	unsigned int more_gids; /* that do not fit into gids[] */
 };
 
 struct machine_device {
@@ -68,7 +68,7 @@ struct machine_device {
 	char uverbs[16];       /* "uverbs0"; "": the kernel has no such file */
 	machine_open opens;    /* /dev/infiniband/uverbsN */
 	bool has_facts;	       /* facts is filled in */
-	struct error no_facts; /* else: why not; err 0: it was not asked */
+	struct error no_facts; /* the reason; err 0: it was not tried */
 	struct xp_device_facts facts;
 	struct machine_port ports[MACHINE_PORTS_MAX];
 	unsigned int port_cnt;
@@ -113,19 +113,21 @@ struct machine {
 	/* kernel.io_uring_disabled: 0, 1 (only for privileged users), 2;
 	 * -1: this kernel does not have the setting. */
 	int uring_disabled;
-	int uring_err;	    /* of making a ring: 0, or a negative errno */
+	int uring_err;	    /* result of a ring: 0, or a negative errno */
 	uint64_t huge_size; /* bytes of a huge page; 0: unknown */
 	uint64_t huge_total, huge_free;
 	char transparent[16]; /* "always", "madvise", "never"; "": unknown */
 };
 
 /*
- * Reads the files below @root ("": this machine). What cannot be read is unknown, or
- * not there. Only with @root "" are RDMA devices and io_uring tried.
+ * Reads the files below @root ("": this machine). A file that cannot be read
+ * counts as unknown or missing. RDMA devices and io_uring are only tried if
+ * @root is "".
  */
 void machine_read(const char *root, struct machine *ret);
 
-/* Has @port an address by which the RDMA connection manager finds it? */
+/* True if @port has an address by which the RDMA connection manager finds
+ * it. */
 bool machine_port_is_usable(const struct machine *m,
 			    const struct machine_port *port);
 

@@ -36,8 +36,8 @@ static unsigned int numbered_text(const struct port_reader *r, const char *file,
 
 /* ---- addresses ---- */
 
-/* Writes a GID as the IP address that it holds on RoCE. False: it is no GID, or
- * an unused one. */
+/* Writes the IP address of a RoCE GID. False: it is no GID, or an unused
+ * one. */
 static bool gid_address(const char *text, struct machine_gid *gid)
 {
 	struct in6_addr a;
@@ -100,7 +100,7 @@ static void port_read_netdev(const struct port_reader *r)
 {
 	struct machine_port *p = r->port;
 
-	/* soft-RoCE tells it here, also without an address. */
+	/* soft-RoCE reports the interface here, also without an address. */
 	if (*p->netdev == '\0' && r->dev->is_soft)
 		machine_line(r->root, p->netdev, sizeof(p->netdev),
 			     CLASS "/%s/parent", r->dev->name);

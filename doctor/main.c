@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma-doctor: what is wrong with this machine, or on the way to a target? */
+/* rdma-doctor: finds problems of this machine, or on the way to a target. */
 #include <stdlib.h>
 
 #include "base/list.h"

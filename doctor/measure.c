@@ -19,7 +19,7 @@
 #define LARGE_LEN   65536u
 #define INQUIRY_LEN 36u
 
-/* What exchanges use. The session has it until it is closed. */
+/* Memory of the exchanges. The session uses it until it is closed. */
 static struct {
 	uint8_t *buf; /* IN_FLIGHT pieces of LARGE_LEN */
 	struct srpi_mem *mem;
@@ -36,13 +36,13 @@ static uint64_t measure_now_ns(void)
 
 /* ---- one exchange after the other ---- */
 
-/* How an exchange has ended; 1: not yet. */
+/* The result of an exchange; 1: still in flight. */
 static void exchange_over(struct ini_exchange *x, int err)
 {
 	*(int *)x->arg = err;
 }
 
-/* 0, or a negative errno; -ECONNRESET: the connection is lost. */
+/* Returns 0, or a negative errno; -ECONNRESET: the connection is lost. */
 static int exchange_once(const struct measuring *m, enum ini_exchange_kind kind,
 			 void *buf, uint32_t len)
 {
@@ -167,7 +167,7 @@ static int measure_bandwidth(const struct measuring *m,
 	return s.err;
 }
 
-/* ---- what is measured ---- */
+/* ---- measurements ---- */
 
 static bool is_refusal(int err)
 {
@@ -197,7 +197,7 @@ static const struct exchange_row {
 	const char *how;
 	enum ini_exchange_kind kind;
 	uint32_t len;
-	bool streams; /* measure the bandwidth as well */
+	bool streams; /* also measure the bandwidth */
 } exchange_rows[] = {
 	{ "SEND", "INQUIRY without data", INI_EXCHANGE_SEND, 0, false },
 	{ "WRITE", "READ BUFFER, echo", INI_EXCHANGE_READ_ECHO, SMALL_LEN,
@@ -235,7 +235,7 @@ static int measure_row(const struct measuring *m,
 	return err;
 }
 
-/* Is there data that comes back as it was sent? */
+/* Finds out whether data comes back as it was sent. */
 static int try_echo(const struct measuring *m)
 {
 	uint8_t *out = stage.buf;

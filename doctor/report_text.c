@@ -4,7 +4,7 @@
 
 #include "doctor/finding.h"
 
-/* Columns before the value, and of a whole line. */
+/* The column of the value, and the length of a line. */
 #define VALUE_COLUMN 25
 #define LINE_COLUMNS 88
 
@@ -41,7 +41,7 @@ static void text_finding(const struct finding *f)
 		return;
 	if (f->why)
 		text_wrap("", f->why);
-	/* In one line: for copying. */
+	/* On one line, to be copied. */
 	if (*f->mend)
 		printf("%*sTry: %s\n", VALUE_COLUMN, "", f->mend);
 }
@@ -78,8 +78,8 @@ static void text_count(unsigned int n, const char *what)
 	printf("%u %s%s", n, what, n == 1 ? "" : "s");
 }
 
-/* The findings and measurements of the group that begins with @first; returns the
- * first finding behind it. */
+/* Prints the findings and measurements of the group that begins with @first.
+ * Returns the first finding after it. */
 static unsigned int text_group(const struct report *r, unsigned int first,
 			       bool all, bool *printed)
 {

@@ -77,7 +77,7 @@ static void name_found(struct way *w, const struct addrinfo *all)
 
 /* ---- one address ---- */
 
-/* Over RDMA nobody need listen on the port of TCP. */
+/* Over RDMA, no program needs to listen on the TCP port. */
 static bool way_may_use_device(const struct way *w)
 {
 	return xp_kind_traits(w->uri->kind)->needs_device &&
@@ -91,8 +91,7 @@ static bool way_reach(struct way *w)
 	       (way_may_use_device(w) || way_check_port(w));
 }
 
-/* An address is as good as another: if one can be reached, those before it are
- * only worth a note. */
+/* If one address can be reached, problems of those before it are only notes. */
 static void way_excuse(struct way *w, unsigned int first)
 {
 	for (unsigned int i = first; i < w->report->cnt; i++) {

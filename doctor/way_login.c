@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connection, login, measurements and counters, by libsrpi. */
+/* Connection, login, measurements and counters, with libsrpi. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "transport/kind.h"
 #include "transport/xport.h"
 
-/* What RoCE adds to its packets at most (as in check_device.c). */
+/* The maximum that RoCE adds to its packets (as in check_device.c). */
 #define ROCE_HEADERS 96u
 
 /* Exchanges in flight: more are not measured. */
@@ -23,8 +23,8 @@ struct login {
 	enum xp_kind kind;
 	struct srpi_ctx *ctx;
 	struct srpi_session *session;
-	bool over; /* connecting is */
-	bool lost; /* the session was running, and is not any more */
+	bool over; /* connecting has ended */
+	bool lost; /* the session was running, and no longer is */
 	bool closed;
 	struct srpi_error e;
 };
@@ -59,7 +59,7 @@ static void login_closed(void *arg)
 	((struct login *)arg)->closed = true;
 }
 
-/* 0, or a negative errno with l->e. */
+/* Returns 0, or a negative errno with l->e. */
 static int login_begin(struct login *l)
 {
 	const struct srpi_options o = {
@@ -67,7 +67,7 @@ static int login_begin(struct login *l)
 		.channels = 1,
 		.queue_depth = LOGIN_DEPTH,
 		.timeout_ms = (unsigned int)l->way->timeout_ms,
-		/* READ is to be a READ, however short. */
+		/* A READ must be an RDMA READ, however short. */
 		.no_immediate_data = true,
 		.io_timeout_ms = l->way->timeout_ms,
 		.state_changed = login_state,
@@ -118,9 +118,9 @@ static void login_end(struct login *l)
 	l->ctx = NULL;
 }
 
-/* ---- why not ---- */
+/* ---- failures ---- */
 
-/* The device or the route is missing, not the target. */
+/* True if the device or the route is missing, not the target. */
 static bool login_is_unroutable(int err)
 {
 	return err == -ENODEV || err == -EHOSTUNREACH || err == -ENETUNREACH ||
@@ -194,7 +194,7 @@ static void login_failed(struct login *l)
 	if (l->session)
 		ini_login_failure(l->session, &failure);
 	if (failure.err == 0 && !failure.is_rejected) {
-		/* It has logged in, and the questions about volumes failed. */
+		/* The login succeeded, and the queries about volumes failed. */
 		f->name = "volumes";
 		finding_value(f, "%s", l->e.text);
 		f->why = "The login worked, but the target does not describe "
@@ -210,8 +210,9 @@ static void login_failed(struct login *l)
 				"logs each refused login); rdma-ctl show");
 		return;
 	}
-	/* Without the hints of the library, which has not looked as far; over
-	 * RDMA, with the decoded reject reason of the connection manager. */
+	/* Without the hints of the library, because this program knows more.
+	 * Over RDMA, with the decoded reject reason of the connection
+	 * manager. */
 	if (*failure.text)
 		finding_value(f, "no connection to %s over %s: %s",
 			      l->way->addr_text,
@@ -314,7 +315,7 @@ static void login_measure(struct login *l)
 
 /* ---- the transports ---- */
 
-/* True: that was it; false: another transport may have a way. */
+/* True: this is the result. False: another transport may work. */
 static bool login_over(struct way *w, enum xp_kind kind, bool last)
 {
 	struct login l = { .way = w, .kind = kind };
@@ -347,7 +348,7 @@ void way_log_in(struct way *w)
 			continue;
 		if (login_over(w, kind, kind + 1 == XP_KINDS))
 			return;
-		/* It was left out, as RDMA has ports of its own. */
+		/* It was left out before, because RDMA has ports of its own. */
 		if (needs_device && !way_check_port(w))
 			return;
 	}

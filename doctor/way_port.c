@@ -15,8 +15,8 @@
 #include "doctor/port_probe.h"
 #include "doctor/way.h"
 
-/* Where a probe is sent that nobody shall answer: "discard". The host itself then
- * reports that nobody listens. */
+/* Probes are sent to the port "discard", where no program should answer. The
+ * host itself then reports that nobody listens. */
 #define PROBE_PORT 9
 
 #define PROBE_MS 300
@@ -24,11 +24,11 @@
 /* Longer packets are not sent by RDMA devices. */
 #define PROBE_MAX 9000u
 
-/* ---- what an errno of the kernel tells ---- */
+/* ---- meaning of the kernel's errnos ---- */
 
 static const struct port_fault {
 	int err;
-	const char *what; /* behind the address */
+	const char *what; /* text after the address */
 	const char *why;
 	bool asks_route; /* the command begins with "ip route get ADDRESS" */
 	const char *mend;
@@ -105,7 +105,7 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 		      sizeof(struct in6_addr)) == 0;
 }
 
-/* The interface that has our address. */
+/* Finds the interface that has our address. */
 static void find_netdev(struct way *w, const struct sockaddr *local)
 {
 	struct ifaddrs *all;
@@ -124,7 +124,7 @@ static void find_netdev(struct way *w, const struct sockaddr *local)
 			"", 0, "/sys/class/net/%s/mtu", w->netdev);
 }
 
-/* A socket for datagrams to @port of the host: nothing is sent yet. */
+/* Makes a socket for datagrams to @port of the host. Nothing is sent yet. */
 static int datagram_socket(const struct way *w, unsigned int port)
 {
 	struct sockaddr_storage to = w->addr;
@@ -220,7 +220,7 @@ static unsigned int path_mtu_of(const struct way *w, int fd)
 	return (unsigned int)mtu;
 }
 
-/* Forbids fragments: a router that cannot pass a packet on must say so. */
+/* Forbids fragments: a router that cannot forward a packet must report this. */
 static bool forbid_fragments(const struct way *w, int fd)
 {
 	int how = IP_PMTUDISC_DO;
@@ -234,9 +234,9 @@ static bool forbid_fragments(const struct way *w, int fd)
 }
 
 /*
- * Sends one packet of @mtu bytes. Return: 0 when the host has answered that nobody
- * listens, so it has arrived; EMSGSIZE when it is too long for the path; another
- * errno; or ETIMEDOUT.
+ * Sends one packet of @mtu bytes. Returns 0 if the host has answered that
+ * nobody listens, so that the packet has arrived; EMSGSIZE if it is too long
+ * for the path; another errno; or ETIMEDOUT.
  */
 static int probe_once(const struct way *w, int fd, unsigned int mtu)
 {
