@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "copy/progress.h"
 
-/* How often the destination is flushed for the state file. */
+/* Time between two flushes of the destination for the state file. */
 #define COPIER_FLUSH_MS 2000
 /* The length of a piece without data. A signal waits for it. */
 #define COPIER_HOLE_MAX (1u << 30)
@@ -59,7 +59,8 @@ static void copier_flushed(struct place_io *io, int res)
 
 	c->is_flushing = false;
 	if (res) {
-		/* A later flush may succeed without what this one has lost. */
+		/* A later flush may succeed without the data that this one has
+		 * lost. */
 		copier_fail(c, io, res, c->stable);
 	} else if (c->o->resume) {
 		c->stable = c->flushes_to;
@@ -95,7 +96,7 @@ static void copier_flush_time(struct reactor_timer *t)
 
 /* ---- holes ---- */
 
-/* A hole keeps the whole units inside it; data takes the rest. */
+/* A hole consists of the whole units inside it; the rest is data. */
 static void copier_take_extent(struct copier *c, bool is_hole, uint64_t len)
 {
 	uint64_t to = c->next + len;
@@ -120,7 +121,7 @@ static void copier_asked(struct place_io *io, int res)
 	c->is_asking = false;
 	if (res)
 		copier_fail(c, io, res, c->next);
-	/* A comparison leaves out what is a hole in both. */
+	/* A comparison leaves out ranges that are a hole in both. */
 	else if (c->compares && io->is_hole && io->place == c->source)
 		copier_ask(c, c->destination, io->extent_len);
 	else
@@ -242,7 +243,7 @@ void copier_differs(struct copier *c, uint64_t offset)
 	c->stops = true;
 }
 
-/* ---- from the beginning to the end ---- */
+/* ---- life cycle ---- */
 
 static bool copier_needs_last_flush(const struct copier *c)
 {

@@ -28,7 +28,8 @@ enum copier_state {
 };
 
 struct copier {
-	/* Set by the caller; the rest is private, but the results. */
+	/* Set by the caller. The other members are private, except the
+	 * results. */
 	struct reactor *reactor;
 	const struct copy_options *o;
 	struct place *source;
@@ -51,10 +52,11 @@ struct copier {
 	bool stops;	  /* hands out no more */
 	struct place_io ask;
 	struct place_io flush;
-	uint64_t flushes_to; /* what the flush in flight makes stable */
-	uint64_t stable;     /* what the state file says */
+	uint64_t flushes_to; /* offset up to which the flush in flight makes
+			      * data stable */
+	uint64_t stable;     /* offset in the state file */
 	uint64_t failed_at;  /* the first piece that failed */
-	struct place_identity source_id; /* when it began */
+	struct place_identity source_id; /* identity when the copy began */
 	struct reactor_timer flush_timer;
 	struct reactor_timer show_timer;
 
@@ -70,8 +72,8 @@ struct copier {
 /* Bytes of memory for @o. */
 size_t copier_mem_len(const struct copy_options *o);
 
-/* Copies, or compares; runs the reactor until it has ended. @mem: for the data.
- * Return: 0 if it came to the end of the source; see the results. */
+/* Copies or compares. Runs the reactor until it has ended. @mem: for the data.
+ * Returns 0 if it reached the end of the source; see the results. */
 int copier_run(struct copier *c, void *mem);
 
 /* A signal asks the copier to end: it waits for what is in flight, and flushes. If a

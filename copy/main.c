@@ -36,7 +36,7 @@ static struct program {
 	bool signals_stopped;
 } program;
 
-/* ---- what all copies need ---- */
+/* ---- start ---- */
 
 static int program_start_up(struct program *p, struct error *e)
 {
@@ -92,7 +92,7 @@ static void program_signals_stopped(struct reactor_watch *w)
 	program.signals_stopped = true;
 }
 
-/* SIGHUP as well: the terminal is gone. */
+/* Also SIGHUP: the terminal is gone. */
 static int program_watch_signals(struct program *p, struct error *e)
 {
 	sigset_t set;
@@ -207,7 +207,7 @@ static int program_open(struct program *p, struct error *e)
 	return err;
 }
 
-/* Return: 0, with begin set if there is a copy to be resumed. */
+/* Returns 0. Sets begin if there is a copy to be resumed. */
 static int program_load_state(struct program *p, struct error *e)
 {
 	struct resume saved;
@@ -229,8 +229,8 @@ static int program_load_state(struct program *p, struct error *e)
 	return 0;
 }
 
-/* There is a state from before the first change on, so that every copy that was
- * killed can be told from one that never began. */
+/* A state exists before the first change, so that a killed copy differs from
+ * one that never began. */
 static int program_save_first_state(const struct program *p, struct error *e)
 {
 	struct resume state = { .source = p->source_id };

@@ -13,14 +13,14 @@ struct copy_options {
 	const char *destination;
 	unsigned int requests;
 	uint32_t request_size; /* bytes */
-	uint32_t sparse;       /* bytes; 0: zeroes in data are written */
+	uint32_t sparse;       /* bytes; 0: zeroes are written as data */
 	unsigned int channels; /* 0: libsrpi chooses */
 	int timeout_ms;
 	int wait_ms;
-	const char *resume; /* NULL: not */
+	const char *resume; /* state file; NULL: none */
 	bool progress;
-	bool verify;  /* after the copy */
-	bool compare; /* in place of the copy */
+	bool verify;  /* verify after the copy */
+	bool compare; /* compare instead of copying */
 	enum log_level log_level;
 };
 

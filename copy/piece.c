@@ -12,7 +12,7 @@ static bool piece_is_zero(const char *buf, size_t len)
 	return buf[0] == 0 && !memcmp(buf, buf + 1, len - 1);
 }
 
-/* Bytes of zeroes, or bytes without, at the beginning. */
+/* Returns the number of zeroes, or of other bytes, at the beginning. */
 static size_t piece_same(const char *buf, size_t len, size_t unit, bool zero)
 {
 	size_t pos = 0;

@@ -43,9 +43,9 @@ void piece_start(struct piece *p);
 /* The pieces before it are written: piece.waits was true. */
 void piece_continue(struct piece *p);
 
-/* How many bytes at @buf are either zeroes, or data, in units of @unit bytes. Zeroes
- * count only if they are @min bytes, or reach the end. A last unit that is not whole
- * is data. @min is a multiple of @unit. */
+/* Returns how many bytes at @buf are either zeroes or data, in units of @unit
+ * bytes. Zeroes count only if they are at least @min bytes, or reach the end.
+ * An incomplete last unit is data. @min is a multiple of @unit. */
 size_t piece_run(const char *buf, size_t len, size_t unit, size_t min,
 		 bool *ret_zero);
 

@@ -30,7 +30,7 @@ bool place_is_same(const struct place *a, const struct place *b)
 {
 	struct place_identity ia, ib;
 
-	/* Two pipes never are, and nothing tells a pipe from itself. */
+	/* Pipes are never the same, because a pipe has no identity. */
 	return !place_identify(a, &ia, NULL) && !place_identify(b, &ib, NULL) &&
 	       *ia.id && !strcasecmp(ia.id, ib.id);
 }

@@ -39,14 +39,14 @@ struct place_env {
 	size_t mem_len;
 	unsigned int channels; /* of each session; 0: libsrpi chooses */
 	int timeout_ms;	       /* of logging in */
-	int wait_ms;	       /* for a target that is lost */
+	int wait_ms;	       /* for a lost target */
 };
 
 enum place_op {
 	PLACE_READ,
 	PLACE_WRITE,
-	PLACE_ZERO,   /* makes a hole if it can */
-	PLACE_FLUSH,  /* makes all that was written before it stable */
+	PLACE_ZERO,   /* makes a hole if possible */
+	PLACE_FLUSH,  /* makes all earlier writes stable */
 	PLACE_EXTENT, /* is there data or a hole at offset, and how far? */
 };
 
@@ -58,7 +58,7 @@ enum zero_way {
 	ZERO_BY_WRITE,
 };
 
-/* One operation. The caller keeps it until done(). */
+/* One operation. It belongs to the caller, and must stay until done(). */
 struct place_io {
 	enum place_op op;
 	struct place *place;
@@ -80,19 +80,19 @@ struct place_io {
 	/* Private. */
 	uint64_t pos;
 	bool is_polling;
-	enum zero_way zero_way; /* of a file; how it is being tried */
+	enum zero_way zero_way; /* for a file: the way in use */
 	struct reactor_op ring;
 	struct srpi_io srpi;
 };
 
-/* What tells two states of a place apart. */
+/* The identity of a place and of its contents. */
 #define PLACE_ID_SIZE	 192
 #define PLACE_MTIME_SIZE 48
 
 struct place_identity {
 	char id[PLACE_ID_SIZE]; /* "file 8:1 1234", "volume naa.6001..." */
 	uint64_t size;
-	/* Seconds and nanoseconds; "-": it has none that could be trusted. */
+	/* Seconds and nanoseconds; "-": the place has no reliable time. */
 	char mtime[PLACE_MTIME_SIZE];
 };
 
@@ -107,7 +107,7 @@ struct place {
 	bool size_known; /* false: a stream */
 	uint64_t size;
 	uint32_t block_size; /* holes and zeroed ranges need it; 1: any */
-	/* It reads as zeroes where this program has not written. */
+	/* Ranges that this program has not written read as zeroes. */
 	bool reads_zero;
 };
 
@@ -118,10 +118,10 @@ int place_open(const struct place_env *env, const char *text,
 	       enum place_role role, struct place *other,
 	       struct place **ret_place, struct error *e);
 
-/* Closes a place without operations in flight. NULL does nothing. */
+/* Closes a place without operations in flight. @p may be NULL. */
 void place_close(struct place *p);
 
-/* True: both are certainly the same bytes. */
+/* True: both certainly have the same bytes. */
 bool place_is_same(const struct place *a, const struct place *b);
 
 /* Makes a destination ready for @size bytes: a regular file becomes an empty one of
@@ -131,7 +131,7 @@ int place_prepare(struct place *p, uint64_t size, bool keeps, struct error *e);
 /* The source was a stream, and had @size bytes: a regular file gets this size. */
 int place_set_end(struct place *p, uint64_t size, struct error *e);
 
-/* The copy failed before it began: a file that place_open() created goes. */
+/* The copy failed before it began. Removes a file that place_open() created. */
 void place_forget(struct place *p);
 
 void place_submit(struct place_io *io);
@@ -139,14 +139,15 @@ void place_submit(struct place_io *io);
 /* False: operations wait for a lost target, or fail. */
 bool place_is_running(const struct place *p);
 
-/* The state at this moment. */
+/* Returns the present identity. */
 int place_identify(const struct place *p, struct place_identity *ret,
 		   struct error *e);
 
-/* What failed, where and why, after done() with @res. Return: @res. */
+/* Explains what failed, where and why, after done() with @res. Returns @res. */
 int place_explain(const struct place_io *io, int res, struct error *e);
 
-/* Later reads come from the disk, not from this machine's memory, if it can be. */
+/* Makes later reads come from the disk, not from this machine's memory, if
+ * possible. */
 void place_drop_cache(struct place *p);
 
 /* ---- for the kinds of places ---- */
@@ -161,7 +162,7 @@ struct place_ops {
 	int (*identify)(const struct place *p, struct place_identity *ret,
 			struct error *e);
 	bool (*is_running)(const struct place *p);
-	/* The reason of @res; @buf may be used for it. */
+	/* Returns the reason of @res, maybe in @buf. */
 	const char *(*reason)(const struct place_io *io, int res, char *buf,
 			      size_t len);
 	void (*close)(struct place *p);

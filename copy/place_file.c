@@ -50,7 +50,7 @@ static int place_fallocate_mode(enum zero_way way)
 				    : FALLOC_FL_ZERO_RANGE);
 }
 
-/* Several operations may have been tried this way. */
+/* Several operations may have tried this way. */
 static void place_file_cannot(struct place_file *f, enum zero_way way)
 {
 	if (f->zero_way == way)
@@ -78,7 +78,7 @@ static int place_file_answered(struct place_io *io, int res)
 		place_file_cannot(f, io->zero_way);
 		return 0;
 	case PLACE_FLUSH:
-		/* What cannot be flushed keeps nothing back. */
+		/* If the file does not support a flush, this is no error. */
 		return res < 0 && res != -EINVAL && res != -EROFS ? res : 1;
 	case PLACE_EXTENT:
 		return 1;
@@ -161,7 +161,7 @@ static void place_prep(struct io_uring_sqe *sqe, struct place_io *io)
 			io_uring_prep_fsync(sqe, f->fd, 0);
 		break;
 	case PLACE_EXTENT:
-		io_uring_prep_nop(sqe); /* the result is known already */
+		io_uring_prep_nop(sqe); /* The result is already known. */
 		break;
 	}
 }
@@ -236,8 +236,8 @@ static int place_file_set_size(const struct place_file *f, uint64_t size,
 }
 
 /*
- * A file that cannot grow to the size must keep its data, so it grows first. A copy
- * that was killed before this function leaves a file of any size.
+ * A file that cannot grow to the size must keep its data, so it grows first. A
+ * copy that is killed before this function leaves a file of any size.
  */
 static int place_file_prepare(struct place *p, uint64_t size, bool keeps,
 			      struct error *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Volumes of a target, by libsrpi. */
+/* Volumes of a target, through libsrpi. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct volume_link {
 	struct srpi_mem *mem;
 	unsigned int users;
 	enum srpi_state state;
-	char why[512]; /* of the state */
+	char why[512]; /* of the present state */
 };
 
 struct place_volume {
@@ -109,7 +109,7 @@ static void place_volume_done(struct srpi_io *srpi, int res)
 		const struct srpi_volume_info *info =
 			place_volume_info(io->place);
 
-		/* The blocks of a hole may read as anything. */
+		/* The blocks of a hole may read as any data. */
 		io->is_hole = !srpi->extent_mapped && info->unmap_zeroes;
 		io->extent_len =
 			srpi->extent_len < io->len ? srpi->extent_len : io->len;
@@ -148,7 +148,7 @@ static void place_volume_tail_read(struct srpi_io *srpi, int res)
 	place_volume_write(io);
 }
 
-/* The end of a file is not the end of a block: what the volume has behind it
+/* The end of a file may be inside a block: the data of the volume after it
  * stays. */
 static void place_volume_read_tail(struct place_io *io)
 {
@@ -282,7 +282,8 @@ static const struct place_ops place_volume_ops = {
 
 /* ---- opening ---- */
 
-/* Where the volume is in a URI: its '/', or where that would be. */
+/* Returns the position of the volume in a URI: its '/', or the place for
+ * one. */
 static size_t place_uri_volume(const char *uri, size_t *ret_len)
 {
 	const char *host = strstr(uri, "://");
@@ -332,7 +333,7 @@ static void place_volume_names(const struct srpi_session *s, char *buf,
 				       srpi_volume_info(s, i)->name);
 }
 
-/* The volume that the URI names, or the only one. */
+/* Chooses the volume that the URI names, or the only one. */
 static int place_volume_choose(struct place_volume *v, struct error *e)
 {
 	struct srpi_session *s = v->link->session;

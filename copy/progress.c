@@ -20,7 +20,7 @@ static struct {
 	const char *what;
 	uint64_t begun_us;
 	uint64_t line_us;   /* when the last line was printed */
-	uint64_t line_done; /* what it said */
+	uint64_t line_done; /* bytes that it showed */
 } progress;
 
 void progress_begin(bool wanted, const char *what)

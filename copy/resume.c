@@ -19,7 +19,7 @@
 
 /* ---- reading ---- */
 
-/* The value of a line "NAME: VALUE". */
+/* Reads the value of a line "NAME: VALUE". */
 static bool resume_line(FILE *f, const char *name, char *buf, size_t len)
 {
 	char line[PLACE_ID_SIZE + 64];
@@ -125,7 +125,7 @@ static int resume_check_place(const char *path, const char *which,
 	return 0;
 }
 
-/* Is the first time later? */
+/* True if the first time is later. */
 static bool resume_is_later(const char *a, const char *b)
 {
 	char *a_end, *b_end;
