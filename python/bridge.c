@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Turns of the event loop before Python sees what they have brought. */
+/* Turns of the event loop before Python gets the results. */
 #define BRIDGE_TURNS 32
 
 static void bridge_connected(struct srpi_session *s, const struct srpi_error *e,

@@ -50,26 +50,26 @@ struct bridge {
 	struct bridge_event *last_event;
 };
 
-/* As srpi_connect(). Sets the callbacks in @options. */
+/* Like srpi_connect(). Sets the callbacks in @options. */
 int bridge_connect(struct bridge *b, struct srpi_ctx *ctx, const char *uri,
 		   struct srpi_options *options,
 		   struct srpi_session **ret_session, struct srpi_error *e);
 
-/* As srpi_close(); sets b->closed at the end. */
+/* Like srpi_close(); sets b->closed at the end. */
 void bridge_close(struct bridge *b, struct srpi_session *s);
 
-/* As srpi_submit(). */
+/* Like srpi_submit(). */
 void bridge_submit(struct bridge *b, struct srpi_session *s,
 		   struct bridge_io *io);
 
 /*
- * Runs the context: waits for at most @timeout_ms, then handles what there is.
- * Returns 0 when nothing is left to do, so that the program may poll
- * srpi_ctx_fd(); 1 when there may be more; or a negative errno.
+ * Runs the context: waits for at most @timeout_ms, then handles all events.
+ * Returns 0 if nothing is left to do, so that the program may poll
+ * srpi_ctx_fd(); 1 if there may be more; or a negative errno.
  */
 int bridge_run(struct bridge *b, struct srpi_ctx *ctx, int timeout_ms);
 
-/* The next operation that has ended, or NULL. */
+/* Returns the next operation that has ended, or NULL. */
 struct bridge_io *bridge_io_next(struct bridge *b);
 
 /* Copies the oldest event and removes it from the list. False: there is none. */

@@ -19,7 +19,7 @@ def declarations(header: str) -> str:
     """The declarations of a header, for FFI.cdef()."""
     text = re.sub(r"/\*.*?\*/", " ", header, flags=re.S)
     text = re.sub(r"^#ifdef __cplusplus$.*?^#endif$", "", text, flags=re.S | re.M)
-    # Numbers stay, because arrays have them as sizes.
+    # Numbers stay, because they are sizes of arrays.
     numbers = re.findall(r"^#define[ \t]+(\w+)[ \t]+(\d+|\(-\d+\))[ \t]*$", text, re.M)
     text = re.sub(r"^#.*$", "", text, flags=re.M)
     return "".join(

@@ -70,7 +70,7 @@ class Request:
         self.left = 0  # operations that have not ended
         self.done = False
         self.error: Optional[Error] = None
-        self.abandoned = False  # nobody waits for it
+        self.abandoned = False  # no caller waits for it
         self.on_end: Optional[Callable[[], None]] = None
         self.extent: tuple[int, bool] = (0, False)
 
@@ -106,11 +106,11 @@ class Core:
         self.session: Any = None
         self.inflight: dict[int, Operation] = {}  # by the address of io
         self.waiting: deque[Operation] = deque()  # for a piece of the pool
-        # Ended without the library.
+        # Ended without a call of the library.
         self.failed: deque[tuple[Operation, Error]] = deque()
         self.memories: list[Memory] = []
         self.pool = Pool(self, options.copy_memory)
-        # Set by the interface above.
+        # Set by the interface above this one.
         self.on_connected: Optional[Callable[[], None]] = None
         self.on_closed: Optional[Callable[[], None]] = None
         self.on_state: Optional[Callable[[State, str], object]] = None
@@ -187,7 +187,7 @@ class Core:
             )
 
     def check(self) -> None:
-        """The session can be used, here and now."""
+        """The session can be used now and on this thread."""
         self.check_thread()
         if self.closing:
             raise ClosedError(
@@ -203,7 +203,7 @@ class Core:
         return int(lib.srpi_ctx_fd(self.ctx))
 
     def run(self, timeout_ms: int) -> bool:
-        """Waits, and handles what there is. False: nothing is left to do."""
+        """Waits, and handles all events. False: nothing is left to do."""
         if self.ctx is None:
             return False
         if self.failed:
@@ -229,8 +229,8 @@ class Core:
                 raise self.broken
 
     def _break(self, err: int) -> None:
-        """The loop cannot run any more: nothing in flight will ever end. Its
-        memory stays."""
+        """The loop cannot run any more: operations in flight will never end.
+        Their memory stays."""
         if self.broken:
             return
         self.broken = Error(
@@ -453,7 +453,7 @@ class Core:
         )
 
     def _reason(self, request: Request, err: int) -> str:
-        """When the target has not answered."""
+        """Called if the target has not answered."""
         # The library may have freed the session.
         if self.closing:
             return "the session was closed"

@@ -89,7 +89,7 @@ class Memory:
     def _drop(self) -> None:
         lib.srpi_mem_free(self._mem)
         self._core = self._mem = self._cdata = None
-        # The program's own names for the view keep the memory.
+        # The program's other references to the view keep the memory.
         self.view = memoryview(b"")
 
     def _holds(self, address: int, length: int) -> bool:
