@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Print the commands of a document, for doc_lib.sh, which tells what a document says.
+"""Print the commands of a document, for doc_lib.sh, which describes the format.
 
 usage: commands.py PAGE [TEST]
 
@@ -9,7 +9,8 @@ Each line has three parts, separated by tabs:
   sh       COMMAND            a command alone
   skip     COMMAND  WHY       nobody runs it
   end                         the end of a block of "sh"
-TEST chooses the blocks that the page gives to it. Default: those that it gives to none.
+TEST selects the blocks that the page assigns to it. Default: blocks that the
+page assigns to no test.
 """
 import re
 import sys

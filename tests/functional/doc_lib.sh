@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The commands of documents, run as a reader runs them. Source this first, and lib.sh (or
-# what includes it) after d_alone.
+# Runs the commands of documents like a reader. Source this file first, and
+# lib.sh (or a file that includes it) after d_alone.
 #
 #   d_alone       start the test again with a network, processes, mounts and a host name of
 #                 its own
 #   d_page PAGE   one test for each command of the page: it succeeds, and prints what the
 #                 page says
 #
-# In a document, blocks have a language. "console": after a prompt ("$ ", "host$ ",
-# "host# ") a command, and then what it prints, where "..." stands for a part of a line, or
-# on a line of its own for any lines. A command fails only where the page shows "error:".
-# "sh": commands alone. A target in the foreground runs until the end of the block, and
-# whatever such a block starts or mounts ends with it (this needs d_alone). Other blocks
-# have no commands.
+# In a document, blocks have a language. "console": a command after a prompt ("$
+# ", "host$ ", "host# "), and then its output, where "..." stands for a part of
+# a line, or, on a line of its own, for any lines. A command fails only if the
+# page shows "error:". "sh": only commands. A target in the foreground runs
+# until the end of the block, and everything that such a block starts or mounts
+# ends with it (this needs d_alone). Other blocks have no commands.
 #
-# A comment before blocks says what runs those up to the next heading:
+# A comment before blocks says which test runs the blocks up to the next
+# heading:
 #   <!-- run by NAME -->     the test whose $D_AS is NAME
 #   <!-- not run: WHY -->    no test
 #
-# Before d_page, a test may set $d_here, a script of sed for what is elsewhere in the test
-# (directories, ports), and d_same(), a filter of what differs each time.
+# Before d_page, a test may set $d_here, a sed script that replaces directories
+# and ports by those of the test, and d_same(), a filter for values that differ
+# each time.
 D_AS=${D_AS-}
 d_here=
 d_in_block=
@@ -37,7 +39,7 @@ d_alone() {
 	ip link set lo up
 }
 
-# d_as_said: $T/out is what $T/want says.
+# d_as_said: $T/out has the text of $T/want.
 d_as_said() {
 	python3 - <(d_same <"$T/want") <(d_same <"$T/out") <<'END'
 import re, sys
@@ -50,7 +52,7 @@ if not re.fullmatch(pattern, got + '\n' if got else ''):
 END
 }
 
-# d_start COMMAND: in the background. A target is waited for, until it serves.
+# d_start COMMAND: runs it in the background. Waits until a target serves.
 d_start() {
 	d_log=$(sed -n 's/.*>\([^ ]*\) 2>&1 *&*$/\1/p' <<<"$1")
 	if [ -z "$d_log" ]; then
@@ -89,7 +91,8 @@ d_console() { # COMMAND WANT
 	t_result $? "$1"
 }
 
-# In the foreground of a terminal, while the reader goes on in another one.
+# Runs in the foreground of a terminal, while the reader continues in another
+# one.
 d_sh() { # COMMAND
 	case $1 in
 	rdma-target\ * | */rdma-target\ *) d_run "${1%&}&" ;;
@@ -101,7 +104,7 @@ d_sh() { # COMMAND
 }
 
 d_mounts() { sed -n 's/^[^ ]* \([^ ]*\) fuse.*/\1/p' /proc/self/mounts; }
-# Not those of the kernel.
+# Processes of the kernel do not count.
 d_processes() { ps -eo pid=,args= | awk '$2 !~ /^\[/ { print $1 }'; }
 
 d_begin_block() {
@@ -111,7 +114,8 @@ d_begin_block() {
 	d_in_block=1
 }
 
-# A target flushes and exits with 0. One that serves what another one has ends first.
+# A target flushes and exits with 0. A target that serves a volume of another
+# one ends first.
 d_end_block() {
 	for d_mount in $(d_mounts | grep -vxF "$d_had_mounts"); do
 		fusermount3 -u "$d_mount"

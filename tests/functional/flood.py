@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Queries of discovery without end, of 30 hosts, 127.0.1.1 and up: flood.py PORT.
-Prints a line when it has begun, and lasts until it is killed."""
+"""Sends queries of discovery endlessly, from 30 hosts, 127.0.1.1 and up:
+flood.py PORT. Prints a line when it has begun, and runs until it is killed."""
 import itertools
 import socket
 import sys
 
-# Short, so that more wait in a socket than are answered in a second.
+# Queries are short, so that a socket holds more of them than are answered per
+# second.
 QUERY = b"SRPd\x01\x01\x00\x00" + bytes(8 + 16 + 1)
 hosts = []
 for n in range(1, 31):

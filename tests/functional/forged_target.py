@@ -4,9 +4,10 @@
 
     forged_target.py ID_EXT URI [forget | COUNT]
 
-It says that a target with this identifier listens at URI. With "forget" it does not
-repeat the nonce. With COUNT it is so many targets, forged1 and up, with identifiers one
-after the other. It prints "ready" first, and a line for each query.
+The forged answer says that a target with this identifier listens at URI. With
+"forget", the answer lacks the nonce. With COUNT, the answers are those of COUNT
+targets, forged1 and up, with consecutive identifiers. Prints "ready" first, and
+a line for each query.
 """
 import socket
 import struct

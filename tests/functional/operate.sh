@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# docs/operate.md: each command is run, in its order, and prints what the page says.
+# docs/operate.md: runs each command in order, and expects the output that the page
+# shows.
 . "$(dirname "$0")/doc_lib.sh"
 . "$(dirname "$0")/lib.sh"
 command -v rdma-ctl >/dev/null || t_skip_all 'built without jansson'
@@ -14,7 +15,7 @@ d_here="s|/tmp/day|$DAY|g; s|:5599|:$((20000 + RANDOM % 12000))|g"
 
 rdma-ctl() { command rdma-ctl --control "$DAY/control" "$@"; }
 
-# What differs from day to day.
+# Removes values that differ each time.
 d_same() {
 	sed -E 's/0x[0-9a-f]{32}/INITIATOR/; s/process [0-9]+, [0-9]+ threads/process/
 		s/rdma-target [0-9.]+,/rdma-target,/; s/ +$//

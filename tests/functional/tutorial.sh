@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# docs/tutorial.md: each command is run, in its order, and prints what the page says.
+# docs/tutorial.md: runs each command in order, and expects the output that the page
+# shows.
 # $D_AS chooses the parts (doc_lib.sh). Default: the one without RDMA and Ceph.
 . "$(dirname "$0")/doc_lib.sh"
 [ "$D_AS" = vm/tutorial ] || d_alone
