@@ -18,7 +18,7 @@
 #include "target/responder_set.h"
 
 #define WINDOW_MS 1000
-/* Datagrams of an endpoint, before it is the turn of the others. */
+/* Datagrams read from an endpoint before the others have their turn. */
 #define READS_A_TURN 32
 
 struct responder {
@@ -35,8 +35,8 @@ struct responder {
 	/* for setup, then only for the thread */
 	struct listen_points points;
 	struct responder_set set;
-	struct discovery_msg self; /* what is announced */
-	uint64_t window_ms;	   /* when the budgets were new */
+	struct discovery_msg self; /* the announcement */
+	uint64_t window_ms;	   /* when the budgets began */
 	uint64_t look_due_ms;
 };
 
@@ -252,7 +252,7 @@ static bool responder_take_news(struct responder *r)
 	return goes_on;
 }
 
-/* The last one is for the wake-ups. An endpoint that has spent its budget waits. */
+/* The last entry is for wake-ups. An endpoint that has spent its budget waits. */
 static unsigned int responder_poll_list(struct responder *r, struct pollfd *fds)
 {
 	unsigned int cnt = r->set.cnt;

@@ -4,9 +4,10 @@
  * interfaces where the target listens, over every carrier of
  * transport/datagram.h. It announces the start and the end of the target.
  *
- * One thread does it. Each endpoint has a budget of datagrams and answers
- * (responder_budget.h), so that a flood at one silences no other. What an endpoint may not
- * read, the kernel drops. With a key, the target answers only those who have it.
+ * One thread does this. Each endpoint has a budget of datagrams and answers
+ * (responder_budget.h), so that a flood at one endpoint silences no other. The
+ * kernel drops datagrams beyond the budget. With a key, the target answers only
+ * clients that have the key.
  *
  * An interface or a device that is added later is used after RESPONDER_LOOK_MS.
  *

@@ -9,7 +9,7 @@ bool responder_budget_is_spent(const struct responder_budget *b,
 	return b->reads >= RESPONDER_READS / endpoint_cnt;
 }
 
-/* The entry of @host; the next free one, if it has none yet. */
+/* Returns the entry of @host, or the next free one if it has none. */
 static unsigned int budget_find(const struct responder_budget *b,
 				const uint8_t *host)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an endpoint of the responder may do in a second: so many datagrams are read, and
- * so many queries are answered.
+ * Limits of an endpoint of the responder for one second: datagrams that it
+ * reads, and queries that it answers.
  *
- * A host gets an answer while it has had less than 1/RESPONDER_SHARE of what is left.
- * One host alone gets at most RESPONDER_RATE / RESPONDER_SHARE answers. The more hosts
- * ask without end, the fewer each of them gets, and something is always left for a host
- * that has not asked yet.
+ * A host gets an answer if it has had less than 1/RESPONDER_SHARE of the
+ * remaining answers. A single host gets at most RESPONDER_RATE /
+ * RESPONDER_SHARE answers. The more hosts send endless queries, the fewer
+ * answers each of them gets, and some are always left for a new host.
  *
- * Every answered host has an entry of its own: there are no more answers than entries.
+ * Every answered host has an entry of its own: there are no more answers than
+ * entries.
  *
  * Thread: the responder's.
  */
@@ -19,13 +20,14 @@
 
 #include "transport/datagram.h"
 
-/* Datagrams read in a second, of all endpoints. Most of a flood may be no queries. */
+/* Datagrams that all endpoints read per second. Most of a flood may be no
+ * queries. */
 #define RESPONDER_READS 20000
-/* Answers of one endpoint in a second. */
+/* Answers of one endpoint per second. */
 #define RESPONDER_RATE	200
 #define RESPONDER_SHARE 10
 
-/* All zero at the beginning of a second. */
+/* All members are zero at the beginning of a second. */
 struct responder_budget {
 	unsigned int reads;
 	unsigned int answers;
@@ -36,10 +38,10 @@ struct responder_budget {
 	} hosts[RESPONDER_RATE];
 };
 
-/* Has an endpoint, one of @endpoint_cnt, read all that it may? */
+/* True if an endpoint, one of @endpoint_cnt, has read its maximum. */
 bool responder_budget_is_spent(const struct responder_budget *b,
 			       unsigned int endpoint_cnt);
-/* May a query of @host be answered? It counts as answered then. */
+/* True if a query of @host may be answered. Then counts it as answered. */
 bool responder_budget_answer(struct responder_budget *b,
 			     const uint8_t host[DGRAM_HOST_LEN]);
 

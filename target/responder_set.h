@@ -22,7 +22,7 @@ struct responder_endpoint {
 	unsigned int ifindex; /* multicast */
 	struct dgram *dgram;  /* NULL: it could not be opened */
 	bool wanted;
-	int err; /* why not; logged when it changes */
+	int err; /* the reason; logged when it changes */
 	struct responder_budget budget;
 };
 
