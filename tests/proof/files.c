@@ -23,11 +23,13 @@ static const char help[] =
 	"Usage: proof-files work DIR JOURNAL LOG TURNS SEED\n"
 	"       proof-files check DIR JOURNAL STABLE UPTO\n"
 	"\n"
-	"work: makes, overwrites, replaces and removes files in DIR, with "
-	"fsync after\n"
-	"each, TURNS times. check: is in DIR what must be there after a power "
-	"cut that\n"
-	"left the first STABLE records of LOG and some of those before UPTO?\n";
+	"work: makes, overwrites, replaces and removes files in DIR, TURNS times, "
+	"with\n"
+	"fsync after each change. check: checks that DIR has the right contents "
+	"after a\n"
+	"power cut that left the first STABLE records of LOG and some of those "
+	"before\n"
+	"UPTO.\n";
 
 #define FILES	32
 #define LEN_MAX 262144u

@@ -22,8 +22,8 @@
 static const char help[] =
 	"Usage: proof-record FILE LOG DIR [FUSE-OPTIONS]\n"
 	"\n"
-	"Mounts DIR; DIR/disk is FILE, and what is written to it is recorded "
-	"in LOG.\n";
+	"Mounts DIR. DIR/disk shows FILE; all writes to it are recorded in "
+	"LOG.\n";
 
 #define NAME "/disk"
 

@@ -15,11 +15,11 @@ static const char help[] =
 	"Usage: proof-replay LOG\n"
 	"       proof-replay LOG IMAGE FROM TO [SEED]\n"
 	"\n"
-	"Prints how many records stand up to and with each flush in LOG; or "
-	"does to\n"
-	"IMAGE what the records from FROM on, up to but not with TO, have "
-	"done: all of\n"
-	"them, or with SEED some of their 4096-byte blocks, by chance.\n";
+	"Prints for each flush in LOG how many records end before it and with it. "
+	"Or\n"
+	"repeats the records FROM (included) to TO (excluded) on IMAGE: all of "
+	"them, or,\n"
+	"with SEED, a random choice of their 4096-byte blocks.\n";
 
 #define UNIT 4096
 

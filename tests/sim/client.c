@@ -476,15 +476,15 @@ static void usage(void)
 {
 	puts("Usage: sim-client [--seed N] [--count N] [--verbose]\n"
 	     "\n"
-	     "Runs random histories of libsrpi from seed N (default 1) on, one "
-	     "for each\n"
-	     "seed, until one is wrong; its seed is printed, and it is the "
-	     "same every time.\n"
+	     "Runs one random history of libsrpi for each seed, starting "
+	     "with seed N. Ends with\n"
+	     "the first wrong one, and prints its seed. A seed always gives "
+	     "the same history.\n"
 	     "\n"
-	     "  --seed N     the first seed\n"
-	     "  --count N    so many histories (default 1 with --seed, else "
+	     "  --seed N     the first seed (default 1)\n"
+	     "  --count N    run N histories (default 1 with --seed, else "
 	     "2000)\n"
-	     "  --verbose    tell everything that happens");
+	     "  --verbose    print all events");
 }
 
 static const struct option options[] = {

@@ -381,18 +381,19 @@ static void usage(void)
 	puts("Usage: sim [--seed N] [--count N] [--seconds N] [--acts N] "
 	     "[--verbose]\n"
 	     "\n"
-	     "Runs random histories from seed N (default 1) on, one for each "
-	     "seed, until one\n"
-	     "is wrong; its seed is printed, and it is the same every time.\n"
+	     "Runs one random history for each seed, starting with seed N. "
+	     "Ends with the first\n"
+	     "wrong one, and prints its seed. A seed always gives the same "
+	     "history.\n"
 	     "\n"
-	     "  --seed N     the first seed\n"
-	     "  --count N    so many histories (default 1 with --seed, else "
+	     "  --seed N     the first seed (default 1)\n"
+	     "  --count N    run N histories (default 1 with --seed, else "
 	     "10000)\n"
-	     "  --seconds N  no more after so many seconds\n"
+	     "  --seconds N  start no history after N seconds\n"
 	     "  --acts N     end each history after N actions of the hosts: "
-	     "the least\n"
-	     "               N with which it is still wrong is the shortest\n"
-	     "  --verbose    tell everything that happens");
+	     "the smallest N\n"
+	     "               with a wrong history gives the shortest one\n"
+	     "  --verbose    print all events");
 }
 
 static const struct option options[] = {
