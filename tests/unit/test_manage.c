@@ -164,7 +164,7 @@ static const struct refusal {
 	  "address 'http://x'", "", "scheme 'http' is not srp" },
 	{ "an address names no volume", "AddListener",
 	  "{'uri': 'srp://10.0.0.2/a'}", "address 'srp://10.0.0.2/a'", "",
-	  "only an address and a port" },
+	  "only an address, a port, pkey and sl" },
 	{ "the target listens once", "AddListener",
 	  "{'uri': 'srp+rdma://10.0.0.1'}", "address 'srp+rdma://10.0.0.1'", "",
 	  "the target listens there already" },
