@@ -160,12 +160,15 @@ stop
 
 # ---- a server that is killed under load and starts again
 
-kill_in_turns() { # TIMES: kills the server while fio runs
+has_written() { [ "$T/file.img" -nt "$T/mark" ] || t_is_gone $fio; }
+kill_in_turns() { # TIMES: kills the server while fio runs, with new writes each time
 	for n in $(seq "$1"); do
+		touch "$T/mark"
 		sleep 0.5
+		t_wait_for 60 has_written
+		t_is_gone $fio && break
 		crash
 		serve file "$T/file.img"
-		t_is_gone $fio && break
 	done
 }
 
