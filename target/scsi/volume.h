@@ -118,7 +118,7 @@ static inline struct log_about volume_about(const struct volume *vol,
 		struct log_about about_ = volume_about(vol, event);         \
                                                                             \
 		log_event(level, &about_, "LUN %u (%s): " text, about_.lun, \
-			  about_.volume __VA_OPT__(, ) __VA_ARGS__);        \
+			  about_.volume, ##__VA_ARGS__);                    \
 	} while (0)
 
 /* The format of sense data about it (D_SENSE). NULL: about no volume. */
