@@ -73,13 +73,12 @@ static void metrics_writer_fire(struct reactor_timer *t)
 {
 	struct metrics_writer *w =
 		container_of(t, struct metrics_writer, timer);
-	_cleanup_free_ char *old = NULL;
 	size_t len;
 	char *text = fuse_metrics_text(w->tree, w->mount_path, &len);
 
 	if (text) {
 		pthread_mutex_lock(&w->lock);
-		old = w->text;
+		free(w->text);
 		w->text = text;
 		w->len = len;
 		pthread_cond_signal(&w->changed);

@@ -443,7 +443,7 @@ static int uri_parse_gid(struct uri_parser *ps, struct uri_span value)
 static int uri_parse_pkey(struct uri_parser *ps, struct uri_span value)
 {
 	struct xp_route *route = &ps->uri.route;
-	uint64_t pkey;
+	uint64_t pkey = 0;
 
 	if (uri_parse_hex64(ps, "pkey", value, &pkey))
 		return -EINVAL;
