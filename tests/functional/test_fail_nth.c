@@ -446,8 +446,11 @@ static struct t_target lasting;
 
 static int run_info(void)
 {
-	const char *argv[] = { "rdma-info", lasting.uri, NULL };
+	char uri[128];
+	const char *argv[] = { "rdma-info", uri, NULL };
 
+	/* From there, so that the address is looked up. */
+	snprintf(uri, sizeof(uri), "%s?source=127.0.0.1", lasting.uri);
 	optind = 0;
 	return info_main(2, args_of(argv));
 }
