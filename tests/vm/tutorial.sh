@@ -13,7 +13,7 @@ hostname storage
 # Multicast of RDMA CM asks the routes for the group, too.
 ip route add 239.0.0.0/8 dev d0
 
-for page in readme tutorial discover_page; do
+for page in readme discover_page tutorial; do
 	TMPDIR=/mnt/scratch D_AS=vm/tutorial bash "${VM_LIB%/*}/../functional/$page.sh" |
 		tee "$VM_OUT/tap"
 	grep -q '^1\.\.[1-9]' "$VM_OUT/tap"
