@@ -46,7 +46,9 @@ static void command_line(const struct fuzz_input *in)
 	verdict = target_options_parse(a.argc, a.argv, &opt);
 	if (verdict == OPTION_RUN) {
 		FUZZ_CLAIM(opt.threads >= 1 && opt.threads <= WORKERS_MAX);
-		FUZZ_CLAIM(opt.backing_cnt >= 1 && opt.backing_cnt <= LUNS_MAX);
+		FUZZ_CLAIM(opt.backing_cnt <= LUNS_MAX);
+		/* Without a volume, rdma-ctl has to be able to add one. */
+		FUZZ_CLAIM(opt.backing_cnt || opt.control);
 		FUZZ_CLAIM(opt.listen_cnt <= OPTIONS_LISTENS_MAX);
 		for (unsigned int i = 0; i < opt.backing_cnt; i++)
 			check_spec(&opt.backings[i]);

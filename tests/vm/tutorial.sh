@@ -10,10 +10,11 @@ vm_soft_roce
 vm_scratch_fs /mnt/scratch 512
 modprobe fuse
 hostname storage
-# Multicast of RDMA CM asks the routes for the group, too.
-ip route add 239.0.0.0/8 dev d0
 
 for page in readme discover_page tutorial; do
+	# Multicast of RDMA CM asks the routes for the group, too. They go when a link goes down.
+	ip route replace 239.0.0.0/8 dev d0
+	wait_for 20 _vm_port_is_active rxe0
 	TMPDIR=/mnt/scratch D_AS=vm/tutorial bash "${VM_LIB%/*}/../functional/$page.sh" |
 		tee "$VM_OUT/tap"
 	grep -q '^1\.\.[1-9]' "$VM_OUT/tap"
