@@ -106,7 +106,7 @@ static bool gid_is_interface(struct vb_gid_search *s, char *path)
 	char line[80];
 
 	if (!gid_read_line(path, "type", line, sizeof(line)) ||
-	    atoi(line) != ARPHRD_INFINIBAND ||
+	    strtoul(line, NULL, 10) != ARPHRD_INFINIBAND ||
 	    !gid_read_line(path, "address", line, sizeof(line)) ||
 	    !gid_is_in_hardware(line, s->want->gid))
 		return false;
