@@ -172,7 +172,8 @@ FAULTS = [
      '\treq->chain.done = request_response_done;\n'
      '\trequest_post_chain(req);\n'
      '\tlist_del(&req->node);\n'
-     '\tlist_add_head(&req->slab->free, &req->node);'),
+     '\treq->node.next = req->slab->free;\n'
+     '\treq->slab->free = &req->node;'),
     ('leaks the block of a descriptor table', 'target/port/request.c',
      '\tarena_put(w->tables, table);\n', '\t(void)table;\n'),
 

@@ -70,8 +70,9 @@ def build_with(args, link, text, file, tmp):
     with open(source, 'w', encoding='utf-8') as f:
         f.write(text)
     subprocess.run(
-        args.cc + ['-std=gnu17', '-D_GNU_SOURCE', '-O1', '-w', '-I',
-                   args.build, '-I', args.source, '-c', source, '-o', obj],
+        args.cc + ['-std=gnu17', '-D_GNU_SOURCE', '-O1',
+                   '-Wno-unused', '-Werror', '-I', args.build, '-I',
+                   args.source, '-c', source, '-o', obj],
         check=True)
     command = [w for w in link if not w.startswith('-Wl,--out-implib')]
     command[command.index('-o') + 1] = exe
