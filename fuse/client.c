@@ -308,9 +308,11 @@ static void client_end_mount(struct client *c)
 		log_warn("%s is in use: detached it; programs that have files "
 			 "open there get errors from now on",
 			 c->mount->path);
-	else
+	else {
 		log_error("cannot unmount %s; unmount it: fusermount3 -u %s",
 			  c->mount->path, c->mount->path);
+		c->status = EXIT_FAILURE;
+	}
 }
 
 /* ---- the end ---- */

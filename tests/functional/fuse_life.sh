@@ -168,6 +168,22 @@ as_user() {
 		dd if=/dev/urandom of="$1/disk" bs=4k count=64 conv=notrunc,fsync
 		fusermount3 -u "$1"' "$URI" "$T/user" "$T/rdma-fuse"
 }
+# libfuse mounts with the fusermount3 of the system, rdma-fuse unmounts with that in $PATH.
+cannot_unmount() {
+	mkdir -p "$T/user" "$T/bin"
+	chown nobody "$T/user"
+	printf '#!/bin/sh\nexit 1\n' >"$T/bin/fusermount3"
+	chmod 755 "$T/bin" "$T/bin/fusermount3"
+	PATH=$T/bin:$PATH setpriv --reuid=nobody --regid=nogroup --clear-groups \
+		"$T/rdma-fuse" -f "$URI" "$T/user" 2>"$L" &
+	client=$!
+	t_pids="$t_pids $client"
+	t_wait_for 10 grep -q 'volume disk' "$L" && kill "$client" &&
+		t_wait_for 10 gone_or_zombie "$client" || return 1
+	wait "$client"
+	[ $? = 1 ] && umount "$T/user" && lines 1 'error: cannot unmount' &&
+		lines 0 ': unmounted'
+}
 # A user may have no access to the build directory.
 cp "$BUILD/fuse/rdma-fuse" "$T/rdma-fuse"
 runs_as_user() {
@@ -182,6 +198,7 @@ elif ! runs_as_user >/dev/null 2>&1; then
 	t_skip 'a user mounts' 'user nobody cannot run rdma-fuse from there'
 else
 	t_check 'a user mounts' as_user
+	t_check 'a mount that cannot be unmounted ends with 1' cannot_unmount
 fi
 
 # ---- a read-only volume
