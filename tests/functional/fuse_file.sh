@@ -260,6 +260,36 @@ qemu_img_larger() {
 	fails 'File too large' qemu-img convert -f raw -O raw "$T/larger" "$F"
 }
 tried qemu-img 'qemu-img convert of a larger image is refused' qemu_img_larger
+qemu_img_create() {
+	old_data
+	qemu-img create -q -f raw "$F" $SIZE && zero_at 0 $SIZE
+}
+tried qemu-img 'qemu-img create' qemu_img_create
+qcow2_on_it() {
+	old_data
+	qemu-img convert -f raw -O qcow2 "$T/small" "$F" &&
+		qemu-img check -q -f qcow2 "$F" &&
+		qemu-img compare -q -f raw -F qcow2 "$T/small" "$F" &&
+		qemu-img create -q -f qcow2 "$F" 32M &&
+		qemu-img check -q -f qcow2 "$F" &&
+		[ "$(stat -c %s "$F")" = $SIZE ]
+}
+tried qemu-img 'a qcow2 image on it' qcow2_on_it
+# In a virtual machine, KVM may not start the machine of libguestfs.
+export LIBGUESTFS_BACKEND=direct LIBGUESTFS_BACKEND_SETTINGS=force_tcg
+guestfish_writes() {
+	mkfs.ext4 -qF "$F"
+	timeout 120 guestfish --format=raw -a "$F" run : list-filesystems : \
+		mount /dev/sda / : write /hello world >"$T/guestfish" 2>&1
+	cat "$T/guestfish"
+	grep -q '^/dev/sda: ext4' "$T/guestfish" && e2fsck -fn "$F" &&
+		[ "$(debugfs -R 'cat hello' "$F" 2>/dev/null)" = world ]
+}
+if ! command -v guestfish >/dev/null || guestfish -a /dev/null run >"$T/.out" 2>&1; then
+	tried guestfish 'guestfish' guestfish_writes
+else
+	t_skip 'guestfish' "guestfish starts no machine here"
+fi
 copies_all_sparse() {
 	old_data
 	cp --sparse=always "$T/image" "$F" && cmp "$T/image" "$F"
