@@ -100,8 +100,7 @@ static void copier_flush_time(struct reactor_timer *t)
 static void copier_take_extent(struct copier *c, bool is_hole, uint64_t len)
 {
 	uint64_t to = c->next + len;
-	bool whole = to == c->end &&
-		     (c->compares || to % c->destination->block_size == 0);
+	bool whole = to == c->end && to % c->destination->block_size == 0;
 
 	if (is_hole && !whole)
 		to = to / c->unit * c->unit;
@@ -112,8 +111,6 @@ static void copier_take_extent(struct copier *c, bool is_hole, uint64_t len)
 	c->extent_end = copier_min(to, c->end);
 }
 
-static void copier_ask(struct copier *c, struct place *place, uint64_t len);
-
 static void copier_asked(struct place_io *io, int res)
 {
 	struct copier *c = io->arg;
@@ -121,24 +118,31 @@ static void copier_asked(struct place_io *io, int res)
 	c->is_asking = false;
 	if (res)
 		copier_fail(c, io, res, c->next);
-	/* A comparison leaves out ranges that are a hole in both. */
-	else if (c->compares && io->is_hole && io->place == c->source)
-		copier_ask(c, c->destination, io->extent_len);
 	else
 		copier_take_extent(c, io->is_hole, io->extent_len);
 	copier_advance(c);
 }
 
-static void copier_ask(struct copier *c, struct place *place, uint64_t len)
+static void copier_ask(struct copier *c)
 {
 	c->is_asking = true;
 	c->ask = (struct place_io){ .op = PLACE_EXTENT,
-				    .place = place,
+				    .place = c->source,
 				    .offset = c->next,
-				    .len = len,
+				    .len = c->end - c->next,
 				    .done = copier_asked,
 				    .arg = c };
 	place_submit(&c->ask);
+}
+
+/* A comparison asks for no holes. It would not find what a place calls a hole by
+ * mistake. */
+static void copier_find_extent(struct copier *c)
+{
+	if (c->compares)
+		c->extent_end = c->end;
+	else
+		copier_ask(c);
 }
 
 /* ---- pieces ---- */
@@ -168,8 +172,6 @@ static bool copier_may_take(const struct copier *c)
 
 static void copier_take_pieces(struct copier *c)
 {
-	bool skips = c->compares || c->destination->reads_zero;
-
 	while (copier_may_take(c)) {
 		uint64_t len = c->o->request_size;
 
@@ -178,13 +180,13 @@ static void copier_take_pieces(struct copier *c)
 			continue;
 		}
 		if (c->next == c->extent_end) {
-			copier_ask(c, c->source, c->end - c->next);
+			copier_find_extent(c);
 			continue;
 		}
 		if (c->extent_is_hole)
 			len = COPIER_HOLE_MAX;
 		len = copier_min(len, c->extent_end - c->next);
-		if (c->extent_is_hole && skips) {
+		if (c->extent_is_hole && c->destination->reads_zero) {
 			c->next += len;
 			c->done += len;
 		} else {

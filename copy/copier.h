@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A copier copies one place to another, or compares the two, with many pieces in
- * flight. It hands out the source in pieces, in order. It asks the source for its
- * holes first, and does not read these. While it copies, it flushes the destination
- * from time to time and saves in the state file how far it is stable.
+ * flight. It hands out the source in pieces, in order. A copy asks the source for its
+ * holes first, and does not read these. It flushes the destination from time to time
+ * and saves in the state file how far it is stable. A comparison reads all of both.
  *
  * A stream as source is read, and one as destination is written, one piece at a
  * time.

@@ -182,6 +182,22 @@ t_refused '--compare names the first of two' 'at byte 20000000$' \
 t_check 'and changes nothing' eval '! cmp -s image v1'
 t_refused '--compare with what is shorter' 'small is smaller than image' \
 	srpcopy --compare image "$URI/small"
+# A target that says of data that it is a hole, and leaves old data in a hole.
+stop_target TERM
+again --backing "$T/v1,layer=hollow" --backing "$T/v2,layer=hollow"
+cp image v1
+cp image v2
+flip v2 60000000
+t_refused '--compare reads what both call a hole' 'v2 differs from .*v1 at byte 60000000$' \
+	srpcopy --compare "$URI/v1" "$URI/v2"
+flip v2 60000000
+t_check 'and finds it equal' srpcopy --compare "$URI/v1" "$URI/v2"
+t_refused '--verify finds data that the source calls a hole' \
+	"back differs from .*v1 at byte $((3 * MIB))\$" \
+	srpcopy --verify "$URI/v1" back
+random v1 0 4096
+t_refused '--verify finds old data in a hole' 'v1 differs from image at byte [0-9]{1,4}$' \
+	srpcopy --verify image "$URI/v1"
 
 # ---- errors
 
