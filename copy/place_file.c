@@ -235,6 +235,13 @@ static int place_file_set_size(const struct place_file *f, uint64_t size,
 			 f->place.name, size, strerror(errno));
 }
 
+/* A file of rdma-fuse can only be cut by a program that has emptied it. */
+static bool place_file_is_fixed(const struct place_file *f, uint64_t size,
+				const struct error *e)
+{
+	return e->err == -EINVAL && f->place.size > size;
+}
+
 /*
  * A file that cannot grow to the size must keep its data, so it grows first. A
  * copy that is killed before this function leaves a file of any size.
@@ -249,6 +256,8 @@ static int place_file_prepare(struct place *p, uint64_t size, bool keeps,
 		return 0;
 	if (p->size < size || keeps)
 		err = place_file_set_size(f, size, e);
+	if (keeps && err && place_file_is_fixed(f, size, e))
+		return 0;
 	if (!err && !keeps)
 		err = place_file_set_size(f, 0, e);
 	if (!err && !keeps)
@@ -288,6 +297,9 @@ static int place_file_identify(const struct place *p,
 
 	if (fstat(f->fd, &st) < 0)
 		return error_set(e, -errno, "%s: %s", p->name, strerror(errno));
+	/* A file of rdma-fuse keeps the size of its volume. */
+	if (S_ISREG(st.st_mode))
+		ret->size = (uint64_t)st.st_size;
 	if (*f->naa) {
 		snprintf(ret->id, sizeof(ret->id), "volume %s", f->naa);
 	} else if (S_ISBLK(st.st_mode)) {
@@ -297,7 +309,6 @@ static int place_file_identify(const struct place *p,
 		snprintf(ret->id, sizeof(ret->id), "file %u:%u %ju",
 			 major(st.st_dev), minor(st.st_dev),
 			 (uintmax_t)st.st_ino);
-		ret->size = (uint64_t)st.st_size;
 		snprintf(ret->mtime, sizeof(ret->mtime), "%jd.%09ld",
 			 (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	}

@@ -453,9 +453,22 @@ mounted() {
 	fusermount3 -u mnt
 	return $status
 }
+# A file of rdma-fuse keeps the size of its volume.
+mount_resumes() {
+	head -c 63M image >shorter && old slow && cp slow before &&
+		t_mount "$URI" "$T/mnt" 2>err || return 1
+	start shorter mnt/slow && ends KILL 137 &&
+		continues shorter mnt/slow && [ ! -e state ]
+	status=$?
+	fusermount3 -u mnt
+	[ $status = 0 ] && cmp -n $((63 * MIB)) shorter slow &&
+		cmp -i $((63 * MIB)) before slow
+}
 if [ -e /dev/fuse ] && command -v fusermount3 >/dev/null; then
 	t_check 'a file of rdma-fuse is its volume' mounted
+	t_check 'kill -9 of a copy to a larger file of rdma-fuse, and resumed' mount_resumes
 else
 	t_skip 'a file of rdma-fuse is its volume' 'no FUSE here'
+	t_skip 'kill -9 of a copy to a larger file of rdma-fuse, and resumed' 'no FUSE here'
 fi
 t_done
