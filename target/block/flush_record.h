@@ -38,6 +38,10 @@
  * After an unclean end, all writers are then owed a failed flush, because the
  * record may be older than the last writes.
  *
+ * A store of a plugin has no inode or device on this machine. It has a record if
+ * its volume keeps state, which needs a trusted identity. At the start there is
+ * nothing to synchronize: what failed before is in the record.
+ *
  * What the record cannot know: an error of write-back after kill -9 is lost if
  * the kernel drops the inode, or the file system is unmounted, before the next
  * start. The error of a flush that was running at kill -9 is lost, too: the

@@ -115,13 +115,23 @@ int volume_record_open_in(struct volume *vol, const char *dir, const char *boot,
 				e);
 }
 
+/* A store of a plugin has no life on this machine. Its record needs the name of the
+ * volume's state file, thus a trusted identity. */
+static bool volume_can_have_record(const struct volume *vol)
+{
+	const struct backend_info *info = &vol->dev.backend->info;
+
+	return backend_life_is_known(&info->life) ||
+	       (info->is_lasting && info->volatile_cache && vol->state.path);
+}
+
 int volume_record_open(struct volume *vol, const char *state_dir,
 		       struct error *e)
 {
 	char boot[STORE_BOOT_SIZE];
 	char dir[4096];
 
-	if (!backend_life_is_known(&vol->dev.backend->info.life))
+	if (!volume_can_have_record(vol))
 		return 0;
 	store_boot(boot);
 	if (state_dir || find_dir(dir, sizeof(dir)))

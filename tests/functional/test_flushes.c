@@ -34,7 +34,7 @@ static struct srp_login_req b_req;
 static struct srp_login_req c_req;
 static uint64_t next_tag = 0x1000;
 
-static char store[64];
+static char store[96];
 static char loop[64]; /* "": the store is a file */
 
 /* ---- stores ---- */
@@ -105,7 +105,7 @@ static bool make_loop(void)
 static void start_with(const char *options, const char *other)
 {
 	static char dir[64];
-	char spec[128];
+	char spec[160];
 	const char *args[] = {
 		"-b",  spec, "-t", "2", "--state-dir", dir, other ? "-b" : NULL,
 		other, NULL
@@ -295,6 +295,63 @@ static void finish(void)
 }
 
 /* ---- the tests ---- */
+
+/* A store of a plugin, such as nbd: what the store below has lost is reported once,
+ * and the plugin forgets it with the process. */
+static void make_plugin_store(void)
+{
+	static unsigned int cnt;
+	char path[sizeof(store)];
+
+	make_file();
+	memcpy(path, store, sizeof(path));
+	snprintf(store, sizeof(store), "example-file:%.64s,serial=p%u", path,
+		 cnt++);
+}
+
+static void failed_flush_of_a_plugin_is_told(void **state)
+{
+	make_plugin_store();
+	begin_with(",fault=flush:error");
+	write_by(&a, 0);
+	write_by(&b, 64);
+	flush_fails(&a);
+	kill_it();
+
+	again("");
+	flush_tells_once(&a);
+	flush_works(&c);
+	flush_tells_once(&b);
+	finish();
+}
+
+static void failed_last_flush_of_a_plugin_is_told(void **state)
+{
+	make_plugin_store();
+	begin_with(",fault=flush:error");
+	write_by(&a, 0);
+	terminate(1);
+
+	again("");
+	flush_tells_once(&a);
+	flush_works(&b);
+	terminate(0);
+	again("");
+	flush_works(&a);
+	finish();
+}
+
+static void kill_without_a_failed_flush_of_a_plugin_is_not_told(void **state)
+{
+	make_plugin_store();
+	begin_with("");
+	write_by(&a, 0);
+	kill_it();
+
+	again("");
+	flush_works(&a);
+	finish();
+}
 
 struct store_row {
 	const char *name;
@@ -614,6 +671,9 @@ int main(void)
 	T_ADD(&t, other_flushes_tell_too);
 	T_ADD(&t, damaged_record_tells_everybody);
 	T_ADD(&t, clean_end_leaves_no_record);
+	T_ADD(&t, failed_flush_of_a_plugin_is_told);
+	T_ADD(&t, failed_last_flush_of_a_plugin_is_told);
+	T_ADD(&t, kill_without_a_failed_flush_of_a_plugin_is_not_told);
 	for (size_t i = 0; i < t.cnt; i++)
 		t.tests[i].teardown_func = clean_up;
 	if (getenv("T_FILTER"))
