@@ -642,16 +642,16 @@ void control_destroy(struct control *c)
 		pthread_join(c->thread, NULL);
 		control_end_conns(c);
 	}
+	/* While a process listens, no other takes the path. A user without the
+	 * right to remove it leaves a socket on which no process listens. */
+	if (c->bound)
+		unlink(c->path);
 	if (c->fd >= 0)
 		close(c->fd);
 	if (c->stop_fd >= 0)
 		close(c->stop_fd);
 	if (c->poke_fd >= 0)
 		close(c->poke_fd);
-	/* A user without the right to remove it leaves a socket on which no
-	 * process listens. */
-	if (c->bound)
-		unlink(c->path);
 	control_remove_dir(c);
 	free(c);
 }

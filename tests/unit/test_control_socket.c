@@ -332,6 +332,48 @@ static void socket_of_a_killed_target_is_replaced(void **state)
 	assert_int_equal(access(addr.sun_path, F_OK), -1);
 }
 
+/* ---- another target starts while one ends ---- */
+
+static struct {
+	const char *path; /* not NULL: starts a target there after a close() */
+	struct control *control;
+} next;
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int __wrap_close(int fd)
+{
+	int res = __real_close(fd);
+	const char *path = next.path;
+	struct error e;
+
+	next.path = NULL;
+	if (path && control_create(path, NULL, &next.control, &e))
+		next.path = path; /* It was refused, and tries again. */
+	return res;
+}
+
+static void target_that_ends_leaves_the_socket_of_the_next(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct control *c;
+	struct error e;
+	int fd;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/one", world.dir);
+	assert_int_equal(control_create(addr.sun_path, NULL, &c, &e), 0);
+	next.path = addr.sun_path;
+	control_destroy(c);
+	next.path = NULL;
+	assert_non_null(next.control);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)),
+			 0);
+	close(fd);
+	control_destroy(next.control);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -347,6 +389,7 @@ int main(void)
 	T_ADD(&t, second_target_is_refused);
 	T_ADD(&t, other_file_is_not_replaced);
 	T_ADD(&t, socket_of_a_killed_target_is_replaced);
+	T_ADD(&t, target_that_ends_leaves_the_socket_of_the_next);
 	for (size_t i = 0; i < t.cnt; i++) {
 		t.tests[i].setup_func = setup;
 		t.tests[i].teardown_func = teardown;
