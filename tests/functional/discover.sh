@@ -224,6 +224,61 @@ t_check 'with the key, nobody who hands an answer on is taken for the target' \
 	"$(target_json --key "$T/right" "192.0.2.2:$PORT")"
 stop "$SERVER"
 
+# ---- by IPv6 alone, and how far the messages go
+
+nsenter -t "$OTHER" -n "$(dirname "$0")/hops.py" v1 >>"$T/hops" &
+HOPS=$!
+t_pids="$t_pids $HOPS"
+t_wait_for 10 grep -q ready "$T/hops"
+link_local() { ip -6 -o addr show dev v0 scope link -tentative; }
+have_ipv6() {
+	V0=$(link_local | sed -n 's,.*inet6 \(fe80:[^/]*\)/.*,\1,p')
+	[ -n "$V0" ] && there ip -6 -o addr show dev v1 scope link -tentative |
+		grep inet6
+}
+t_check 'both have an address of IPv6' t_wait_for 10 have_ipv6
+passes() { # FAMILY KIND
+	t_wait_for 10 grep -q "^$1 .* $2 " "$T/hops" || {
+		echo "no $2 by $1"
+		return 1
+	}
+}
+passes_all() {
+	for kind in query announcement bye; do
+		passes IPv4 $kind && passes IPv6 $kind || return 1
+	done
+}
+one_hop() {
+	cat "$T/hops"
+	! grep -v ready "$T/hops" | grep -v ' 1$'
+}
+serve --listen "srp+tcp://[::]:$PORT"
+t_check 'by both' there rdma-discover --carrier multicast -i v1
+stop "$SERVER"
+t_check 'queries, announcements and byes go by IPv4 and IPv6' passes_all
+t_check 'one hop far' one_hop
+
+ip addr del 192.0.2.1/24 dev v0
+there ip addr del 192.0.2.2/24 dev v1
+: >"$T/hops"
+serve --listen "srp+tcp://[::]:$PORT"
+by_ipv6() { # URI ARG...
+	uri=$1
+	shift
+	there rdma-discover --json --carrier multicast "$@" >"$T/json"
+	cat "$T/json"
+	grep -qF "\"uri\": \"$uri\"" "$T/json" && grep -q '"usable": true' "$T/json" &&
+		there rdma-info "$uri" && passes IPv6 query && ! grep IPv4 "$T/hops"
+}
+t_check 'by IPv6 alone, where it listens on all addresses' \
+	by_ipv6 "srp+tcp://[$V0%v1]:$PORT"
+stop "$SERVER"
+serve --listen "srp+tcp://[$V0%v0]:$PORT" --discovery v0
+t_check 'where it listens on one' by_ipv6 "srp+tcp://[$V0%v1]:$PORT" -i v1
+stop "$SERVER"
+kill "$HOPS"
+wait "$HOPS" 2>/dev/null
+
 # ---- the daemon
 
 cat >"$T/rules" <<END
