@@ -308,6 +308,12 @@ class SessionBase(Generic[V]):
             queue_depth=int(c.queue_depth),
             immediate_data=bool(c.immediate_data),
             pins_memory=bool(c.pins_memory),
+            mtu=int(c.mtu),
+            port_mtu=int(c.port_mtu),
+            read_depth=int(c.read_depth),
+            gid=text_of(c.gid),
+            pkey=int(c.pkey),
+            sl=int(c.sl),
         )
 
     @property

@@ -121,6 +121,13 @@ class SessionInfo(NamedTuple):
     queue_depth: int  # most commands in flight
     immediate_data: bool
     pins_memory: bool  # registered memory counts for RLIMIT_MEMLOCK
+    # What was negotiated over RDMA; over TCP they are 0 and "".
+    mtu: int  # bytes
+    port_mtu: int  # bytes; the active MTU of our port
+    read_depth: int  # RDMA READs of the target at a time
+    gid: str  # ours, "fe80::1"
+    pkey: int
+    sl: int  # service level
 
 
 class Stats(NamedTuple):

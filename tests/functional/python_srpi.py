@@ -25,7 +25,7 @@ import warnings
 import weakref
 
 import srpi
-from srpi import _core, _srpi
+from srpi import _core, _session, _srpi
 
 T = pathlib.Path(os.environ["T"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -235,6 +235,34 @@ def volumes_and_info():
             assert e.errno == errno.EROFS
         with srpi.connect(target.uri + "/scratch") as s:
             assert s.volume().name == "scratch"
+
+
+def info_has_what_rdma_negotiated():
+    """a session tells what RDMA negotiated"""
+    # There may be no RDMA here, so the library's answer is replaced.
+    c_fields = [name for name, _ in
+                _srpi.ffi.typeof("struct srpi_session_info").fields]
+    assert list(srpi.SessionInfo._fields) == c_fields[1:], c_fields
+    gid = _srpi.ffi.new("char[]", b"fe80::1")
+
+    class Library:
+        def __getattr__(self, name):
+            return getattr(_srpi.lib, name)
+
+        def srpi_session_info(self, session, c):
+            _srpi.lib.srpi_session_info(session, c)
+            c.mtu, c.port_mtu, c.read_depth = 1024, 4096, 16
+            c.gid, c.pkey, c.sl = gid, 0x8001, 3
+
+    with Target(ram()) as target, srpi.connect(target.uri) as s:
+        assert s.info[-6:] == (0, 0, 0, "", 0, 0), s.info
+        real, _session.lib = _session.lib, Library()
+        try:
+            info = s.info
+        finally:
+            _session.lib = real
+        assert (info.mtu, info.port_mtu, info.read_depth) == (1024, 4096, 16), info
+        assert (info.gid, info.pkey, info.sl) == ("fe80::1", 0x8001, 3), info
 
 
 def reads_what_was_written():
@@ -705,8 +733,8 @@ def volumes_that_come_and_go():
 
 TESTS = [
     refused_port, refused_port_async, bad_arguments, uri_parts,
-    every_function_is_bound, volumes_and_info, reads_what_was_written,
-    zero_unmap_flush, extents_of_a_sparse_file, wrong_ranges,
+    every_function_is_bound, volumes_and_info, info_has_what_rdma_negotiated,
+    reads_what_was_written, zero_unmap_flush, extents_of_a_sparse_file, wrong_ranges,
     sense_of_a_medium_error, registered_memory, copy_memory_is_limited,
     sixty_four_in_flight, cancelled_read_keeps_its_memory,
     dropped_request_keeps_its_memory, session_closed_during_requests,
