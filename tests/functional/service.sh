@@ -95,6 +95,55 @@ second_target() {
 	t_check 'both stop' systemctl stop rdma-target@second.service
 }
 
+# The store of the volume odd keeps a worker while the FIFO exists.
+hang_fifo=/srv/volumes/hang
+journal_says() { journalctl -q -u $U -o cat | grep -E "$1"; }
+read_hung() {
+	dd if="$M/odd" of="$T/hung" bs=512 skip=1024 count=1 iflag=direct
+}
+hung_serves() {
+	mkdir -p "/etc/systemd/system/$U.d"
+	printf '[Service]\nWatchdogSec=6\n' >"/etc/systemd/system/$U.d/watchdog.conf"
+	store=$BUILD/tests/plugins/rdma-block-plugin-hang.so
+	cat >/etc/default/rdma-target <<-END
+		OPTIONS=--backing /srv/volumes/disk.img --listen srp+tcp://127.0.0.1:5555 --backing $store:$hang_fifo,name=odd
+	END
+	umount "$M" && systemctl daemon-reload && starts && mounts_it && read_hung &&
+		hung_pid=$(systemctl show -p MainPID --value $U)
+}
+# The new process must find no FIFO. The worker stays in the store all the same.
+hung_says() {
+	mkfifo $hang_fifo
+	read_hung &
+	reader=$!
+	t_wait_for 10 journal_says 'worker [0-9]+ has hung for [0-9]+ s: READ.* of 1 blocks at LBA 1024, LUN 1, tag [0-9a-f]{16}: on the disk; the store does not return from: read;'
+	said=$?
+	rm $hang_fifo
+	return $said
+}
+hung_is_new() {
+	t_wait_for 10 is NRestarts 1 && t_wait_for 30 answers &&
+		is ActiveState active &&
+		! is MainPID "$hung_pid" &&
+		journalctl -q -o cat _PID=1 "UNIT=$U" | grep 'Watchdog timeout'
+}
+# The store keeps its data in memory: after the restart it is another volume, and
+# the read that hung fails.
+hung_volume_is_back() {
+	! wait "$reader" && t_wait_for 30 read_hung &&
+		head -c 512 /dev/zero | cmp - "$T/hung"
+}
+
+hung_target() {
+	rm -f $hang_fifo
+	t_check 'a target with a watchdog serves' hung_serves
+	t_check 'the journal says what a worker hangs in' hung_says
+	t_check 'systemd starts the target anew' hung_is_new
+	t_check 'the volume that hung is served again' hung_volume_is_back
+	t_check 'the other volume is served again' data_is
+	t_check 'it stops' stops
+}
+
 inside() {
 	. "$SHARE/lib.sh"
 	echo '# systemd is up'
@@ -135,6 +184,7 @@ inside() {
 	fi
 	t_check 'it stops' stops
 	t_check 'the journal has no complaint' says_nothing_bad
+	hung_target
 	t_check 'systemctl start tells that a volume is missing' starts_not
 	t_done
 }

@@ -9,19 +9,33 @@ beats() { grep -c WATCHDOG=1 "$T/notified"; }
 more_than() { [ "$(beats)" -gt "$1" ]; }
 beats_on() { t_wait_for 5 more_than "$(beats)"; }
 says() { t_wait_for 10 grep -Eq "$1" "$T/target.log"; }
+# Waits until notify.py has written all datagrams that were sent before.
+marks=0
+notified_all() {
+	marks=$((marks + 1))
+	python3 -c 'import socket, sys
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), sys.argv[1])' \
+		"$T/notify" "MARK=$marks" &&
+		t_wait_for 5 grep -q "\"MARK=$marks\"" "$T/notified"
+}
 # Expects no heartbeat. The pause only gives a wrong one time to arrive.
 hangs() { # PATTERN
 	says "error: worker [01] has hung for [0-9]+ s: $1; the service manager" ||
 		return 1
 	local before
+	notified_all || return 1
 	before=$(beats)
 	sleep 1.2
+	notified_all || return 1
 	[ "$(beats)" = "$before" ]
 }
+# The FIFO is removed while it is open for writing: no call of the store finds it
+# without a writer, also if the client sends its command again.
 goes_on() { # NUMBER OF "goes on" LINES
-	: >"$T/hang" # waits until the target reads
-	wait $reader 2>/dev/null
+	exec 8<>"$T/hang"
 	rm "$T/hang"
+	wait $reader 2>/dev/null
+	exec 8>&-
 	t_wait_for 5 sh -c "[ \$(grep -c 'worker . goes on' '$T/target.log') -ge $1 ]" &&
 		beats_on
 }
