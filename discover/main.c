@@ -48,10 +48,14 @@ static int discover(const struct discover_options *o)
 	some = show_all(o, &f);
 	if (!some)
 		log_notice(
-			"no target has answered within %.1f s; a target that "
-			"multicast does not reach is asked by its name: "
-			"rdma-discover HOST",
-			o->wait_ms / 1000.0);
+			"no target has answered within %.1f s; %s",
+			o->wait_ms / 1000.0,
+			o->finder.host_cnt
+				? "the kernel's target answers no such "
+				  "questions; rdma-doctor srp://HOST tries the way"
+				: "a target that multicast does not reach "
+				  "is asked by its name: "
+				  "rdma-discover HOST");
 	code = some && std_files_flush() ? EXIT_SUCCESS : EXIT_FAILURE;
 	found_clear(&f);
 	return code;
