@@ -422,12 +422,14 @@ static void server_tear_down(struct server *s)
 	heartbeat_free(s);
 	if (s->port.workers)
 		port_fini(&s->port);
-	for (unsigned int i = 0; i < s->worker_cnt; i++) {
+	for (unsigned int i = 0; i < s->worker_cnt; i++)
 		server_detach_volumes(s, &s->workers[i]);
-		worker_close(&s->workers[i]);
-	}
+	/* This ends the threads of plugins. One whose I/O has just ended may
+	 * still be about to wake a reactor. */
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
 		volume_close(s->luns.vol[i]);
+	for (unsigned int i = 0; i < s->worker_cnt; i++)
+		worker_close(&s->workers[i]);
 	if (s->signal_fd >= 0)
 		close(s->signal_fd);
 	if (s->notify_fd >= 0)
