@@ -37,14 +37,16 @@ def comparison_table(c):
 def plot(c, path):
     """Draws a bar for each ratio, with its spread. Returns True if there is a
     plot."""
-    data = path + '.dat'
-    with open(data, 'w', encoding='utf-8') as f:
+    # gnuplot writes the name of the data into the plot, so it has no path.
+    where, name = os.path.split(os.path.abspath(path))
+    data = f'{name}.dat'
+    with open(os.path.join(where, data), 'w', encoding='utf-8') as f:
         for row in c['rows']:
             f.write(f'"{row["job"]}" {row["ratio"]:.4f} '
                     f'{row["ratio_min"]:.4f} {row["ratio_max"]:.4f}\n')
     script = f'''
 set terminal svg size 900,420 font "sans,11" background "white"
-set output "{path}"
+set output "{name}"
 set title "{c["title"]}: A / B, median and spread"
 set style data boxerrorbars
 set style fill solid 0.6 border -1
@@ -60,11 +62,11 @@ plot "{data}" using 0:2:3:4:(0.6):xtic(1) linecolor rgb "#3f6fb5", 1 with lines 
 '''
     try:
         done = subprocess.run(['gnuplot'], input=script, text=True,
-                              check=False)
+                              cwd=where, check=False)
     except FileNotFoundError:
         return False
     finally:
-        os.unlink(data)
+        os.unlink(os.path.join(where, data))
     return done.returncode == 0
 
 
