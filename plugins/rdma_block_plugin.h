@@ -327,8 +327,9 @@ struct rbp_plugin {
 	/*
 	 * [worker] Asks the store for the notes. host->done(io, 0):
 	 * host->notes() has been called with the notes that the store had after
-	 * this call, or with newer ones. A plugin has all three functions for
-	 * notes, or none.
+	 * this call, or with newer ones. -ESHUTDOWN: this target was fenced, and
+	 * cannot ask the store now; initiators are told to use another one. A
+	 * plugin has all three functions for notes, or none.
 	 */
 	void (*get_notes)(void *v, struct rbp_io *io);
 	/*
@@ -338,6 +339,7 @@ struct rbp_plugin {
 	 *             that can write has them: its host->notes() has returned 0,
 	 *             or notes_taken() was called. Also this one.
 	 *   -ESTALE   The notes have another version. Nothing has changed.
+	 *   -ESHUTDOWN  As for get_notes(); nothing has changed.
 	 *   others    Unknown: the notes are as they were or as they were
 	 *             to be, maybe from a later time on.
 	 */

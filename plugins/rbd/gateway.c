@@ -423,6 +423,56 @@ static int rbdp_let_go(struct rbdp_gateway *gw)
 	return 0;
 }
 
+/* ---- fenced ---- */
+
+/* To FENCED. The client is on the blocklist, and useless. */
+static void rbdp_be_fenced(struct rbdp_gateway *gw)
+{
+	unsigned int active = atomic_load(&gw->active);
+
+	if (atomic_load(&gw->state) == RBDP_ACTIVE) {
+		gw->host->log(gw->vol, RBP_WARNING,
+			      "another target has taken the image over; goes "
+			      "on as standby");
+		rbdp_set_owner(gw, "");
+		active = 0;
+	}
+	rbdp_set_state(gw, RBDP_FENCED, active);
+}
+
+/* FENCED to STANDBY. No I/O is in flight. Returns 0 or a negative errno. */
+static int rbdp_open_again(struct rbdp_gateway *gw)
+{
+	char text[256] = "";
+	const struct rbdp_msg msg = { text, sizeof(text) };
+	int err;
+
+	rbdp_unwatch(gw);
+	err = gw->reopen(gw->user, &msg);
+	if (err && !gw->reopen_failed)
+		gw->host->log(gw->vol, RBP_ERROR,
+			      "cannot open the image again (%s); tries on",
+			      text);
+	gw->reopen_failed = err;
+	if (err)
+		return err;
+	rbdp_watch(gw);
+	rbdp_set_state(gw, RBDP_STANDBY, atomic_load(&gw->active));
+	return 0;
+}
+
+/* Called after an error, and in the state FENCED. Returns 0 if this gateway was
+ * fenced, and can answer as a standby now; else @err. */
+static int rbdp_come_back(struct rbdp_gateway *gw, int err)
+{
+	if (err != -ESHUTDOWN)
+		return err;
+	if (atomic_load(&gw->state) != RBDP_FENCED)
+		rbdp_be_fenced(gw);
+	rbdp_await_io(gw);
+	return rbdp_open_again(gw) ? -ESHUTDOWN : 0;
+}
+
 /* ---- turns of the thread ---- */
 
 /* The OSD knows whether this client is on the blocklist. */
@@ -438,15 +488,10 @@ static bool rbdp_has_lost(struct rbdp_gateway *gw)
 
 static void rbdp_turn_active(struct rbdp_gateway *gw)
 {
-	if (!rbdp_has_lost(gw)) {
+	if (rbdp_has_lost(gw))
+		rbdp_be_fenced(gw);
+	else
 		rbdp_beat(gw);
-		return;
-	}
-	gw->host->log(gw->vol, RBP_WARNING,
-		      "another target has taken the image over; goes on as "
-		      "standby");
-	rbdp_set_owner(gw, "");
-	rbdp_set_state(gw, RBDP_FENCED, 0);
 }
 
 /* If the cluster is away, all gateways are silent. */
@@ -480,34 +525,16 @@ static void rbdp_turn_standby(struct rbdp_gateway *gw)
 
 static void rbdp_turn_fenced(struct rbdp_gateway *gw)
 {
-	char text[256] = "";
-	const struct rbdp_msg msg = { text, sizeof(text) };
-
-	if (atomic_load(&gw->inflight))
-		return;
-	rbdp_unwatch(gw);
-	if (gw->reopen(gw->user, &msg)) {
-		if (!gw->reopen_failed)
-			gw->host->log(gw->vol, RBP_ERROR,
-				      "cannot open the image again (%s); tries "
-				      "on",
-				      text);
-		gw->reopen_failed = true;
-		return;
-	}
-	gw->reopen_failed = false;
-	rbdp_watch(gw);
-	rbdp_set_state(gw, RBDP_STANDBY, atomic_load(&gw->active));
+	if (!atomic_load(&gw->inflight))
+		rbdp_open_again(gw);
 }
 
 /* A standby may also be fenced: while it released the lock, or because its
- * answer was late. Its client is then useless. */
+ * answer was late. */
 static void rbdp_turn_notes(struct rbdp_gateway *gw)
 {
-	int err = rbdp_look_for_notes(gw);
-
-	if (err == -ESHUTDOWN && atomic_load(&gw->state) == RBDP_STANDBY)
-		rbdp_set_state(gw, RBDP_FENCED, atomic_load(&gw->active));
+	if (rbdp_look_for_notes(gw) == -ESHUTDOWN)
+		rbdp_be_fenced(gw);
 }
 
 static void rbdp_turn(struct rbdp_gateway *gw)
@@ -541,17 +568,16 @@ static struct rbdp_ask *rbdp_ask_of(struct rbp_io *io)
 
 static int rbdp_do_set(struct rbdp_gateway *gw, struct rbp_io *io)
 {
-	bool active = io->offset;
+	enum rbdp_state state = atomic_load(&gw->state);
+	int err = 0;
 
-	switch (atomic_load(&gw->state)) {
-	case RBDP_STANDBY:
-		return active ? rbdp_take_over(gw) : 0;
-	case RBDP_ACTIVE:
-		return active ? 0 : rbdp_let_go(gw);
-	case RBDP_FENCED:
-		return active ? -EAGAIN : 0;
-	}
-	return -EINVAL;
+	if (!io->offset)
+		return state == RBDP_ACTIVE ? rbdp_let_go(gw) : 0;
+	if (state == RBDP_ACTIVE && !rbdp_has_lost(gw))
+		return 0;
+	if (state != RBDP_STANDBY)
+		err = rbdp_come_back(gw, -ESHUTDOWN);
+	return err ? err : rbdp_take_over(gw);
 }
 
 /* If the cluster is away, many I/Os fail at once. Only the first one waits for
@@ -567,11 +593,39 @@ static int rbdp_do_judge(struct rbdp_gateway *gw, struct rbp_io *io)
 
 static int rbdp_do_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)
 {
-	int err = atomic_load(&gw->state) == RBDP_FENCED ? -EAGAIN
+	int err = atomic_load(&gw->state) == RBDP_FENCED ? -ESHUTDOWN
 							 : rbdp_tell_host(gw);
 
-	/* The thread will notice this and open the image again. */
-	return err == -ESHUTDOWN ? -EAGAIN : err;
+	if (!err)
+		return 0;
+	err = rbdp_come_back(gw, err);
+	return err ? err : rbdp_tell_host(gw);
+}
+
+/* True if the image holds the notes that @io was to put. */
+static bool rbdp_are_put(struct rbdp_gateway *gw, const struct rbp_io *io)
+{
+	return !rbdp_notes_read(gw->img->pool, gw->header, &gw->notes) &&
+	       gw->notes.version == io->version + 1 &&
+	       gw->notes.len == io->len &&
+	       !memcmp(gw->notes.data, io->buf, io->len);
+}
+
+/* Tries again if this gateway was fenced; the first try may have succeeded. */
+static int rbdp_put(struct rbdp_gateway *gw, const struct rbp_io *io)
+{
+	int err = atomic_load(&gw->state) == RBDP_FENCED
+			  ? -ESHUTDOWN
+			  : rbdp_notes_put(gw->img->pool, gw->header,
+					   io->version, io->buf, io->len);
+
+	if (!err)
+		return 0;
+	err = rbdp_come_back(gw, err);
+	if (!err)
+		err = rbdp_notes_put(gw->img->pool, gw->header, io->version,
+				     io->buf, io->len);
+	return err == -ESTALE && rbdp_are_put(gw, io) ? 0 : err;
 }
 
 /* When the host is done with older commands, it uses the notes of @io. */
@@ -590,14 +644,11 @@ static int rbdp_await_host(struct rbdp_gateway *gw, struct rbp_io *io)
 
 static int rbdp_do_put_notes(struct rbdp_gateway *gw, struct rbp_io *io)
 {
-	int res = atomic_load(&gw->state) == RBDP_FENCED
-			  ? -EAGAIN
-			  : rbdp_notes_put(gw->img->pool, gw->header,
-					   io->version, io->buf, io->len);
+	int res = rbdp_put(gw, io);
 	int err;
 
 	if (res)
-		return res == -ESHUTDOWN ? -EAGAIN : res;
+		return res;
 	res = gw->host->notes(gw->vol, io->version + 1, io->buf, io->len);
 	if (res < 0)
 		return res;

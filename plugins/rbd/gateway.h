@@ -14,7 +14,9 @@
  * take over, a gateway breaks the lock of the owner, which puts the owner's
  * RADOS client on the blocklist of the OSDs. Only then does it take the lock:
  * all that the owner still sends after that fails (ESHUTDOWN). A client on the
- * blocklist is useless; the fenced gateway opens the image with a new one.
+ * blocklist is useless; the fenced gateway opens the image with a new one. A
+ * request that meets a fenced gateway waits for that, and then gets the answer
+ * of a standby.
  *
  * Once a second, the active gateway sends its number to the watchers of an
  * object of its own, "rdma_block.gateways.IMAGE-ID". The others learn from this

@@ -11,13 +11,13 @@ static struct scsi_task *reserve_task_of(struct unit_turn *turn)
 }
 
 /* By the command with the turn. An initiator repeats a command by itself only
- * if this target can soon execute it, or another one can now. */
+ * if another target can execute it. */
 static void reserve_fail(struct scsi_task *task, int err)
 {
 	struct scsi_sense sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
 
 	unit_turn_end(task->vol);
-	if (err == -EAGAIN || err == -ESHUTDOWN)
+	if (err == -ESHUTDOWN)
 		scsi_task_fail(task, &sense);
 	else
 		scsi_task_fail_state(task);

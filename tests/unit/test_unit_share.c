@@ -361,7 +361,6 @@ static const struct away {
 	{ "the store does not answer", -ETIMEDOUT, "04/44/00" },
 	{ "the store fails", -EIO, "04/44/00" },
 	{ "this target was fenced off", -ESHUTDOWN, "02/04/0b" },
-	{ "this target soon can", -EAGAIN, "0b/55/03" },
 };
 
 static void store_is_away(void **state)
