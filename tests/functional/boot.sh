@@ -42,8 +42,9 @@ b_boot() { # SCRIPT
 	mkdir -p "$ROOT/mnt/build" "$ROOT/mnt/share"
 	autofs=
 	[ ! -e /dev/autofs ] || autofs=--bind=/dev/autofs
+	# In the process group of the test, which meson kills at its time limit.
 	# shellcheck disable=SC2086 # nothing, or one word
-	timeout 900 systemd-nspawn --quiet --register=no --keep-unit \
+	timeout --foreground 900 systemd-nspawn --quiet --register=no --keep-unit \
 		--private-network --machine="rdma-test-$$" --directory="$ROOT" \
 		--bind=/dev/fuse $autofs --bind-ro="$BUILD:/mnt/build" \
 		--bind="$T/share:/mnt/share" --console=pipe \
