@@ -123,6 +123,18 @@ static void follow_match(struct follow *f)
 	}
 }
 
+/* The target has not answered. */
+static void follow_missed(struct followed *l)
+{
+	if (l->misses == FOLLOW_MISSES)
+		return;
+	l->misses = l->said_bye ? FOLLOW_MISSES : l->misses + 1;
+	if (l->misses == FOLLOW_MISSES && l->link.state == LINK_UP &&
+	    !l->link.rule.remove_gone)
+		log_notice("%s: gone; %s stays", l->link.instance,
+			   link_what(&l->link));
+}
+
 /* Counts for each link whether its target has answered. */
 static void follow_count_misses(struct follow *f)
 {
@@ -132,10 +144,8 @@ static void follow_count_misses(struct follow *f)
 		if (found_find(&f->found, &l->link.id)) {
 			l->misses = 0;
 			l->said_bye = false;
-		} else if (l->said_bye) {
-			l->misses = FOLLOW_MISSES;
-		} else if (l->misses < FOLLOW_MISSES) {
-			l->misses++;
+		} else {
+			follow_missed(l);
 		}
 	}
 }

@@ -22,7 +22,7 @@ static bool link_is_mount(const struct link *l)
 	return *l->rule.mount;
 }
 
-static const char *link_what(const struct link *l)
+const char *link_what(const struct link *l)
 {
 	return link_is_mount(l) ? l->rule.mount : "login of the kernel";
 }

@@ -57,6 +57,9 @@ struct link {
 void link_init(struct link *l, const struct rule *rule,
 	       const struct found_target *t);
 
+/* Its directory, or a word for the login. */
+const char *link_what(const struct link *l);
+
 /* True if it holds its directory. Then no other link may use that. */
 bool link_is_busy(const struct link *l);
 
