@@ -112,13 +112,21 @@ enum {
 	RBP_OPEN_READ_ONLY = 1 << 0, /* the volume will not be written */
 };
 
-/* rbp_plugin.needs: system calls that the sandbox must allow while volumes are
- * served. Threads, and reading and writing files, need no flag. */
+/* rbp_plugin.needs. Threads, and reading and writing files, need no flag. */
 enum {
-	/* Sockets, and connections to other programs. open() is called without
-	 * capabilities, except the one for locking memory: threads that it
-	 * starts would keep them. */
+	/* System calls that the sandbox must allow while volumes are served:
+	 * sockets, and connections to other programs. */
 	RBP_NEEDS_NETWORK = 1 << 0,
+	/*
+	 * open() is called with the capabilities of the user who starts
+	 * rdma-target, for example to open files of other users. It must not
+	 * start threads, because they would keep the capabilities: the volume
+	 * is refused then. Without this flag, open() is called on a thread
+	 * whose only capability is to lock memory. Later calls, and open() for
+	 * a volume that is added to a running rdma-target, have no more than
+	 * that in any case.
+	 */
+	RBP_NEEDS_RIGHTS = 1 << 1,
 };
 
 struct rbp_io {

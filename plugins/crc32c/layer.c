@@ -140,6 +140,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		.version = "1",
 		.help = "keeps a checksum of each block, and checks reads",
 		.params = params,
+		/* For the file, which may belong to anybody. */
+		.needs = RBP_NEEDS_RIGHTS,
 		.scratch_len = sizeof(struct crclayer_io),
 		.open = crclayer_open,
 		.close = crclayer_close,

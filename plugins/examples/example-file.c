@@ -116,6 +116,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 	plugin.name = "example-file";
 	plugin.version = "1";
 	plugin.help = "a file; LOCATION is its path";
+	/* The file may belong to anybody. */
+	plugin.needs = RBP_NEEDS_RIGHTS;
 	plugin.open = file_open;
 	plugin.close = file_close;
 	plugin.blocking = &blocking;

@@ -262,6 +262,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		.version = "1",
 		.help = "writes a line for each request, for fio to replay",
 		.params = params,
+		/* For the file, which may belong to anybody. */
+		.needs = RBP_NEEDS_RIGHTS,
 		.open = iolog_open,
 		.close = iolog_close,
 		.submit = iolog_submit,

@@ -317,6 +317,37 @@ static void backend_run_open(void *arg)
 	o->clause[sizeof(o->clause) - 1] = '\0';
 }
 
+/* A plugin that uses the capabilities of rdma-target. */
+static int backend_run_open_with_rights(struct backend_opening *o)
+{
+	unsigned int before = plugin_privileged_threads();
+
+	backend_run_open(o);
+	if (o->err || plugin_privileged_threads() <= before)
+		return 0;
+	o->be->plugin->close(o->be->v);
+	o->err = -EPERM;
+	snprintf(o->clause, sizeof(o->clause),
+		 "plugin %s starts a thread in open(), which would keep the "
+		 "capabilities of rdma-target; its author must start it later, "
+		 "or do without RBP_NEEDS_RIGHTS",
+		 o->be->plugin->name);
+	return 0;
+}
+
+/* The plugin's open(), with the rights that it may have. 0, or -errno: it was
+ * not called. */
+static int backend_open_by_rights(struct backend_opening *o)
+{
+	if (o->be->type) {
+		backend_run_open(o);
+		return 0;
+	}
+	if (o->be->plugin->needs & RBP_NEEDS_RIGHTS)
+		return backend_run_open_with_rights(o);
+	return plugin_run_unprivileged(backend_run_open, o);
+}
+
 /* Opens the plugin itself. Its clause gets the volume's name in front. */
 static int backend_call_open(struct backend *be,
 			     const struct backend_options *opt, struct error *e)
@@ -324,7 +355,7 @@ static int backend_call_open(struct backend *be,
 	struct rbp_info *info = &be->said.info;
 	struct backend_opening o = { .be = be };
 	const char *wrong;
-	int err = 0;
+	int err;
 
 	if (be->below)
 		backend_describe_below(&be->below->info, info);
@@ -332,10 +363,7 @@ static int backend_call_open(struct backend *be,
 	info->volume_block = opt->block_size;
 	info->open_flags = opt->read_only ? RBP_OPEN_READ_ONLY : 0;
 	be->said.opt = opt;
-	if (be->plugin->needs & RBP_NEEDS_NETWORK)
-		err = plugin_run_unprivileged(backend_run_open, &o);
-	else
-		backend_run_open(&o);
+	err = backend_open_by_rights(&o);
 	be->said.opt = NULL;
 	if (!err)
 		err = o.err;

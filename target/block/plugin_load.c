@@ -15,6 +15,7 @@
 
 #include "base/size.h"
 #include "target/block/plugin_host.h"
+#include "target/block/plugin_unprivileged.h"
 #include "base/cleanup.h"
 #include "base/list.h"
 
@@ -223,6 +224,35 @@ static int load_file(const char *name, int fd, struct loaded *l,
 	return err;
 }
 
+/* A call of load_file(). */
+struct plugin_loading {
+	const char *name;
+	int fd;
+	struct loaded *l;
+	struct error *e;
+	int err;
+};
+
+static void load_run(void *arg)
+{
+	struct plugin_loading *p = arg;
+
+	p->err = load_file(p->name, p->fd, p->l, p->e);
+}
+
+/* Libraries may start threads when they are loaded. */
+static int load_unprivileged(const char *name, int fd, struct loaded *l,
+			     struct error *e)
+{
+	struct plugin_loading p = { .name = name, .fd = fd, .l = l, .e = e };
+	int err = plugin_run_unprivileged(load_run, &p);
+
+	if (err)
+		return error_set(e, err, "plugin %s: cannot start a thread: %s",
+				 name, strerror(-err));
+	return p.err;
+}
+
 int plugin_load(const char *name, const struct rbp_plugin **ret,
 		struct error *e)
 {
@@ -245,7 +275,7 @@ int plugin_load(const char *name, const struct rbp_plugin **ret,
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return error_set(e, -ENOMEM, "out of memory");
-	err = load_file(name, fd, l, e);
+	err = load_unprivileged(name, fd, l, e);
 	if (err) {
 		free(l);
 		return err;

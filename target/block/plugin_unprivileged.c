@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/block/plugin_unprivileged.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdbool.h>
@@ -22,11 +23,10 @@ struct unprivileged_call {
 /* The capability that rdma-target keeps, too (target/privileges.h). */
 #define UNPRIVILEGED_ALLOWS (UNPRIVILEGED_KEEPS | 1ull << CAP_NET_BIND_SERVICE)
 
-/* rdma-target has dropped its capabilities. The sandbox may be active by now,
- * and allows no call that asks for them. */
-static bool unprivileged_already(void)
+/* The permitted capabilities in @path, the status file of a thread. */
+static uint64_t unprivileged_read_caps(const char *path)
 {
-	FILE *f = fopen("/proc/thread-self/status", "re");
+	FILE *f = fopen(path, "re");
 	uint64_t permitted = UINT64_MAX;
 	char line[256];
 
@@ -38,7 +38,15 @@ static bool unprivileged_already(void)
 	}
 	if (f)
 		fclose(f);
-	return !(permitted & ~UNPRIVILEGED_ALLOWS);
+	return permitted;
+}
+
+/* rdma-target has dropped its capabilities. The sandbox may be active by now,
+ * and allows no call that asks for them. */
+static bool unprivileged_already(void)
+{
+	return !(unprivileged_read_caps("/proc/thread-self/status") &
+		 ~UNPRIVILEGED_ALLOWS);
 }
 
 /* Affects only this thread. */
@@ -81,4 +89,26 @@ int plugin_run_unprivileged(void (*run)(void *arg), void *arg)
 		return -err;
 	pthread_join(thread, NULL);
 	return call.err;
+}
+
+unsigned int plugin_privileged_threads(void)
+{
+	DIR *dir = unprivileged_already() ? NULL : opendir("/proc/self/task");
+	const struct dirent *entry;
+	unsigned int cnt = 0;
+	char path[300];
+
+	while (dir && (entry = readdir(dir))) {
+		if (*entry->d_name == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status",
+			 entry->d_name);
+		/* A thread that has ended has no capabilities. */
+		if (!access(path, R_OK) &&
+		    unprivileged_read_caps(path) & ~UNPRIVILEGED_ALLOWS)
+			cnt++;
+	}
+	if (dir)
+		closedir(dir);
+	return cnt;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Each thread has its own capabilities and passes them on to the threads that
- * it creates. rdma-target drops its capabilities when its volumes are open. A
- * plugin that makes connections creates threads in open(); these would keep the
- * capabilities.
+ * it creates. rdma-target drops its capabilities when its volumes are open.
+ * Threads that a plugin creates in open() would keep them. Therefore open() is
+ * called without capabilities, unless the plugin needs them (RBP_NEEDS_RIGHTS).
+ * It then must not create threads.
  */
 #ifndef TARGET_BLOCK_PLUGIN_UNPRIVILEGED_H
 #define TARGET_BLOCK_PLUGIN_UNPRIVILEGED_H
@@ -14,5 +15,10 @@
  * later when it reconnects. 0, or -errno: @run was not called. Thread: any.
  */
 int plugin_run_unprivileged(void (*run)(void *arg), void *arg);
+
+/* Returns how many threads of this process have capabilities that
+ * plugin_run_unprivileged() would drop. 0 if the calling one has none. Thread:
+ * any. */
+unsigned int plugin_privileged_threads(void);
 
 #endif

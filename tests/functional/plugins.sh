@@ -108,6 +108,26 @@ t_refused 'a parameter that the plugin does not have' \
 	"no parameter 'speed' of a volume or of plugin example-zeroes, which has min" \
 	rdma-target --backing "$T/layered.img,layer=example-zeroes,speed=9"
 
+# Without --user, the target also keeps no other capability.
+no_thread_keeps_rights() {
+	t_target --backing \
+		"$BUILD/tests/plugins/rdma-block-plugin-starter.so:x,name=x"
+	grep -H -e CapPrm -e CapEff "/proc/$T_TARGET"/task/*/status
+	[ "$(grep -lx starter "/proc/$T_TARGET"/task/*/comm | wc -l)" = 2 ] &&
+		! grep -h CapPrm "/proc/$T_TARGET"/task/*/status |
+			grep -v '000000000000[04][04]00$'
+}
+if grep -q '^CapPrm:.*0$' /proc/self/status; then
+	t_skip 'threads of a plugin keep no rights' 'this user has none'
+else
+	t_check 'threads of a plugin keep no rights' no_thread_keeps_rights
+	kill "$T_TARGET" && wait "$T_TARGET"
+	t_refused 'a plugin with rights that starts threads in open()' \
+		'plugin starter-rights starts a thread in open()' \
+		timeout 60 rdma-target --backing \
+		"$BUILD/tests/plugins/rdma-block-plugin-starter-rights.so:x"
+fi
+
 if [ -n "${SANITIZED-}" ]; then
 	t_done
 fi
