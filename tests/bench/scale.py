@@ -21,6 +21,12 @@ from sides import free_port
 TICK_US = 1e6 / os.sysconf('SC_CLK_TCK')
 
 
+def cpu_us(pid):
+    with open(f'/proc/{pid}/stat', encoding='ascii') as f:
+        words = f.read().rsplit(')', 1)[1].split()
+    return (int(words[11]) + int(words[12])) * TICK_US
+
+
 class Target:
     """rdma-target over TCP with the volumes @backings."""
 
@@ -39,9 +45,7 @@ class Target:
                    os.path.getsize(pidfile) > 0, process=self.process)
 
     def cpu_us(self):
-        with open(f'/proc/{self.process.pid}/stat', encoding='ascii') as f:
-            words = f.read().rsplit(')', 1)[1].split()
-        return (int(words[11]) + int(words[12])) * TICK_US
+        return cpu_us(self.process.pid)
 
     def resident_kib(self):
         with open(f'/proc/{self.process.pid}/status', encoding='ascii') as f:

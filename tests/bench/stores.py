@@ -3,8 +3,9 @@
 """
 Compares a volume of rdma-target, over TCP on this machine, with the same store
 through its own client, in turns: the figures of docs/stores.md. A round gives
-one ratio for each job. The table has the median of the rounds, the minimum and
-the maximum.
+one ratio for each job. The tables have the median of the rounds, the minimum
+and the maximum. The second table has the processor time that all programs
+together take for an operation: other programs on the machine disturb it less.
 
 Usage: stores.py BUILD nbd|rbd [ROUNDS [SECONDS]]
 
@@ -16,6 +17,7 @@ like rdma-target. The server, the target and the client all run on this machine.
 import json
 import os
 import re
+import resource
 import shutil
 import statistics
 import sys
@@ -24,7 +26,7 @@ import time
 from dataclasses import dataclass, field
 
 from programs import Failed, output, start, stop, wait_until
-from scale import Target
+from scale import Target, cpu_us
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 MIB = 256
@@ -39,7 +41,7 @@ JOBS = {
 
 @dataclass
 class Row:
-    """Figures of a job for each round, in MiB per second."""
+    """Figures of a job for each round."""
 
     ours: list = field(default_factory=list)
     theirs: list = field(default_factory=list)
@@ -52,11 +54,17 @@ class Row:
                 f'({min(ratios):.2f} to {max(ratios):.2f}) |')
 
 
+def op_bytes(job):
+    return 4096 if job[0] == '4k' else 1 << 20
+
+
 def srpi_bench(target, job, seconds):
+    """Returns MiB per second, and the number of operations."""
     block, depth, writes = job
     options = ['-b', block, '-d', depth, '-s', seconds]
     options += ['-w'] * writes + ['-q'] * (block == '1m')
-    return target.bench(options)['mib_per_s']
+    done = target.bench(options)
+    return done['mib_per_s'], done['iops'] * seconds
 
 
 class Nbd:
@@ -73,6 +81,7 @@ class Nbd:
                             self.socket, 'memory', f'{MIB}M')
         wait_until('nbdkit', lambda: os.path.exists(self.socket),
                    process=self.server)
+        self.pid = self.server.pid
         self.fill()
 
     def fill(self):
@@ -91,7 +100,8 @@ class Nbd:
     def measure(self, job, seconds):
         text = output(*self.command(job, seconds), '--output-format=json')
         done = json.loads(text[text.index('{'):])['jobs'][0]
-        return (done['read']['bw_bytes'] + done['write']['bw_bytes']) / 2**20
+        done = done['write' if job[2] else 'read']
+        return done['bw_bytes'] / 2**20, done['total_ios']
 
     def down(self):
         stop(self.server)
@@ -106,12 +116,15 @@ class Rbd:
 
     def __init__(self, work):
         self.dir = os.path.join(work, 'ceph')
-        self.rates = {}
         os.environ['CEPH_CONF'] = os.path.join(self.dir, 'ceph.conf')
         output(f'{TOP}/scripts/ceph', 'up', self.dir)
+        with open(os.path.join(self.dir, 'osd.pid'), encoding='ascii') as f:
+            self.pid = int(f.read())
         output('rbd', 'create', '-s', f'{MIB}M', 'img')
         # Reads of blocks that were never written would not reach the OSD.
         self.bench(JOBS['1 MiB sequential write, depth 4'], MIB << 20)
+        self.rates = {job: self.bench(job, 256 * op_bytes(job))
+                      for job in JOBS.values()}
 
     def command(self, job, total):
         block, depth, writes = job
@@ -126,16 +139,13 @@ class Rbd:
                           said)
         if not found:
             raise Failed(f'rbd bench: {said.strip().splitlines()[-1]}')
-        size = 4096 if job[0] == '4k' else 1 << 20
-        return float(found[2]) * size / 2**20
+        return float(found[2]) * op_bytes(job) / 2**20
 
     def measure(self, job, seconds):
         """rbd bench takes a number of bytes: as many as fit the time."""
-        size = 4096 if job[0] == '4k' else 1 << 20
-        rate = self.rates.get(job) or self.bench(job, 256 * size)
-        total = int(rate * 2**20 * seconds) // size * size
-        self.rates[job] = self.bench(job, max(total, 64 * size))
-        return self.rates[job]
+        ops = max(64, int(self.rates[job] * 2**20 * seconds) // op_bytes(job))
+        self.rates[job] = self.bench(job, ops * op_bytes(job))
+        return self.rates[job], ops
 
     def down(self):
         output(f'{TOP}/scripts/ceph', 'down', self.dir)
@@ -145,16 +155,34 @@ def load_average():
     return f'{os.getloadavg()[0]:.1f}'
 
 
+def total_us(pids):
+    """The processor time of @pids and of the clients that have ended."""
+    clients = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (sum(cpu_us(pid) for pid in pids) +
+            (clients.ru_utime + clients.ru_stime) * 1e6)
+
+
+def timed(pids, measure):
+    """Returns MiB per second, and the processor time for an operation."""
+    before = total_us(pids)
+    rate, ops = measure()
+    return rate, (total_us(pids) - before) / ops
+
+
 def compare(store, target, rounds, seconds):
-    rows = {name: Row() for name in JOBS}
+    """Returns the rows for speed and for processor time."""
+    rows = {name: (Row(), Row()) for name in JOBS}
     for i in range(rounds):
         for name, job in JOBS.items():
             for ours in (True, False) if i % 2 else (False, True):
-                row = rows[name]
                 if ours:
-                    row.ours.append(srpi_bench(target, job, seconds))
+                    found = timed((store.pid, target.process.pid),
+                                  lambda: srpi_bench(target, job, seconds))
                 else:
-                    row.theirs.append(store.measure(job, seconds))
+                    found = timed((store.pid,),
+                                  lambda: store.measure(job, seconds))
+                for row, value in zip(rows[name], found):
+                    (row.ours if ours else row.theirs).append(value)
     return rows
 
 
@@ -162,10 +190,11 @@ def show(store, rows, load):
     print(f'{time.strftime("%Y-%m-%d %H:%M")}, load {load} before and '
           f'{load_average()} after, {os.cpu_count()} processors')
     print(f'rdma-target --backing {store.backing}')
-    print(f'| job | srpi-bench, MiB/s | {store.tool}, MiB/s | ratio '
-          '(least to most) |\n|---|---|---|---|')
-    for name, row in rows.items():
-        print(row.text(name))
+    for i, unit in enumerate(('MiB/s', 'us for each')):
+        print(f'| job | srpi-bench, {unit} | {store.tool}, {unit} | ratio '
+              '(least to most) |\n|---|---|---|---|')
+        for name, both in rows.items():
+            print(both[i].text(name))
 
 
 def main():
