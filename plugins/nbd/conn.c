@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "volume.h"
 
-/* libnbd reads one answer at a time. This is the maximum for one turn. */
-#define ANSWERS_MAX 256
+/* libnbd reads one answer at a time. This is the maximum for one turn. Responses
+ * to the initiator leave at the end of the turn: with 16, the initiator goes on
+ * while the server makes the other answers. */
+#define ANSWERS_MAX 16
 
 /* A longer trim or zero is cut: the protocol has 32 bits for the length. */
 #define CLEAR_MAX (1ull << 30)
@@ -444,12 +447,46 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 
 /* ---- event handling ---- */
 
-static bool conn_has_more(const struct nbdconn *c)
+/* Returns the most bytes that libnbd has read to find the answer to @n. */
+static int conn_answer_max(const struct nbdio *n)
 {
-	char byte;
+	/* A structured reply, and the offset before its data. */
+	const int header_len = 20;
+	const int offset_len = 8;
 
-	return recv(nbd_aio_get_fd(c->h), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >
-	       0;
+	if (n->io->op != RBP_READ)
+		return header_len;
+	return header_len + offset_len + (int)n->piece;
+}
+
+/* Asks how many bytes have arrived only if libnbd may have read all those that
+ * had arrived before, *@left. */
+static bool conn_has_more(const struct nbdconn *c, int *left)
+{
+	if (*left > 0)
+		return true;
+	if (ioctl(nbd_aio_get_fd(c->h), FIONREAD, left) || *left <= 0)
+		return false;
+	/* Encrypted bytes cannot be compared with those of answers. */
+	if (nbd_get_tls_negotiated(c->h) == 1)
+		*left = 0;
+	return true;
+}
+
+/* Reads one answer, or a part of it. False: it failed. */
+static bool conn_read_one(struct nbdconn *c, int *left)
+{
+	const struct nbdio *before = TAILQ_LAST(&c->answered, nbdio_list);
+	const struct nbdio *n;
+
+	if (nbd_aio_notify_read(c->h))
+		return false;
+	n = TAILQ_LAST(&c->answered, nbdio_list);
+	if (n == before || n->err || n->io->op == RBP_EXTENT)
+		*left = 0;
+	else
+		*left -= conn_answer_max(n);
+	return true;
 }
 
 /* Reads answers that have arrived, as many as fit into a turn. libnbd must only
@@ -458,13 +495,12 @@ static bool conn_has_more(const struct nbdconn *c)
 static void conn_read(struct nbdconn *c)
 {
 	unsigned int rounds = 0;
+	int left = 0;
 
 	c->heard_ms = nbdlink_now_ms();
-	do {
-		if (nbd_aio_notify_read(c->h))
-			return;
-	} while (rounds++ < ANSWERS_MAX && !TAILQ_EMPTY(&c->sent) &&
-		 conn_has_more(c));
+	while (conn_read_one(c, &left) && ++rounds < ANSWERS_MAX &&
+	       !TAILQ_EMPTY(&c->sent) && conn_has_more(c, &left))
+		;
 }
 
 static void conn_tell_libnbd(struct nbdconn *c, uint32_t events)

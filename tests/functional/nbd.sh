@@ -158,6 +158,29 @@ wait $slow 2>/dev/null
 t_check 'ends' end_target
 stop
 
+# ---- a slow request beside others of its connection
+
+# The read of the first block waits until the file "open" exists.
+serve eval thread_model='echo parallel' get_size='echo 1M' pread="
+	if [ \$4 = 0 ]; then
+		touch '$T/held'
+		until [ -e '$T/open' ]; do sleep 0.02; done
+	fi
+	head -c \$3 /dev/zero"
+t_target --threads 1 --backing "$(uri),name=held"
+t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+dd if="$M/held" of="$T/first" bs=4k count=1 iflag=direct 2>/dev/null &
+first=$!
+t_wait_for 60 test -e "$T/held" || t_bail 'the server has no request'
+t_check 'others of the connection do not wait for a slow request' \
+	timeout 60 fio --name=others --filename="$M/held" --direct=1 \
+	--rw=read --bs=4k --offset=4k --size=400k --ioengine=libaio \
+	--iodepth=8 --output-format=terse
+touch "$T/open"
+t_check 'which ends when the server answers' wait $first
+t_check 'ends' end_target
+stop
+
 # ---- a server that is killed under load and starts again
 
 has_written() { [ "$T/file.img" -nt "$T/mark" ] || t_is_gone $fio; }
