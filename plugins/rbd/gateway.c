@@ -16,6 +16,10 @@
 /* Limit for the owner of the lock to answer that it uses the new notes. It may
  * have to end commands first. */
 #define RBDP_TELL_MS 5000u
+/* After a gateway has taken over, it waits twice as long before it does so
+ * again, up to PATIENCE. After QUIET, it begins anew. */
+#define RBDP_PATIENCE_MS 60000u
+#define RBDP_QUIET_MS	 600000u
 /* Another gateway may take the lock between the break and the acquisition. */
 #define RBDP_LOCK_TRIES 5
 
@@ -505,22 +509,62 @@ static bool rbdp_cluster_answers(struct rbdp_gateway *gw)
 	return !err && rbdp_now_ms() - began < RBDP_BEAT_MS;
 }
 
-/* The gateway with the lower number goes first. */
+/* The time without a beat after which this gateway takes over. If it were always
+ * the same, gateways on a busy machine, whose beats are late, would take over
+ * from each other for ever. */
+static uint64_t rbdp_patience_ms(struct rbdp_gateway *gw)
+{
+	uint64_t most = gw->after_ms > RBDP_PATIENCE_MS ? gw->after_ms
+							: RBDP_PATIENCE_MS;
+	uint64_t ms = gw->after_ms;
+
+	if (rbdp_now_ms() - gw->took_over_ms >= RBDP_QUIET_MS)
+		gw->took_over_cnt = 0;
+	if (gw->took_over_cnt && ms < RBDP_BEAT_MS)
+		ms = RBDP_BEAT_MS;
+	for (unsigned int i = 0; i < gw->took_over_cnt && ms < most; i++)
+		ms *= 2;
+	/* The gateway with the lower number goes first. */
+	return (ms < most ? ms : most) + gw->own * RBDP_BEAT_MS;
+}
+
+static void rbdp_tell_silence(struct rbdp_gateway *gw, uint64_t silent_ms)
+{
+	unsigned long long silent_s = silent_ms / 1000;
+
+	if (!gw->took_over_cnt)
+		gw->host->log(gw->vol, RBP_NOTICE,
+			      "no other target has been active for %llu s; "
+			      "takes over",
+			      silent_s);
+	else
+		gw->host->log(
+			gw->vol, RBP_WARNING,
+			"no other target has been active for %llu s; "
+			"takes over again, after %llu s; if the other "
+			"target was not down, failover-after=%llu is too "
+			"short for this machine",
+			silent_s,
+			(unsigned long long)(rbdp_now_ms() - gw->took_over_ms) /
+				1000,
+			(unsigned long long)gw->after_ms / 1000);
+}
+
 static void rbdp_turn_standby(struct rbdp_gateway *gw)
 {
 	uint64_t silent_ms = rbdp_now_ms() - atomic_load(&gw->heard_ms);
 
-	if (!gw->takes_over ||
-	    silent_ms < gw->after_ms + gw->own * RBDP_BEAT_MS)
+	if (!gw->takes_over || silent_ms < rbdp_patience_ms(gw))
 		return;
 	if (!rbdp_cluster_answers(gw)) {
 		atomic_store(&gw->heard_ms, rbdp_now_ms());
 		return;
 	}
-	gw->host->log(gw->vol, RBP_NOTICE,
-		      "no other target has been active for %llu s; takes over",
-		      (unsigned long long)silent_ms / 1000);
-	rbdp_take_over(gw);
+	rbdp_tell_silence(gw, silent_ms);
+	if (rbdp_take_over(gw))
+		return;
+	gw->took_over_cnt++;
+	gw->took_over_ms = rbdp_now_ms();
 }
 
 static void rbdp_turn_fenced(struct rbdp_gateway *gw)

@@ -82,8 +82,8 @@ struct rbdp_gateway {
 	void *user;
 	unsigned int own; /* 1 ... cnt */
 	unsigned int cnt;
-	bool takes_over; /* if no other one is active */
-	uint64_t after_ms;
+	bool takes_over;   /* if no other one is active */
+	uint64_t after_ms; /* the silence that this takes */
 
 	_Atomic enum rbdp_state state; /* only its thread changes it */
 	/* Grows with each change of the state; starts at 1. */
@@ -122,6 +122,9 @@ struct rbdp_gateway {
 	bool reopen_failed;
 	uint64_t unsure_ms; /* time when the OSD did not name the owner of the
 			     * lock */
+	/* Takeovers because of silence, and the time of the last one. */
+	unsigned int took_over_cnt;
+	uint64_t took_over_ms;
 };
 
 /* Begins as standby or, with @active, as the active one. Blocks. Returns 0, or

@@ -132,4 +132,34 @@ fusermount3 -u "$T/b"
 kill "$B"
 wait "$B"
 t_check 'ends with 0' [ $? = 0 ]
+
+# Targets whose beats are always late must not take over from each other for ever.
+gateway 1 "$USER_OF,role=active,failover=auto,failover-after=1"
+A=$pid
+gateway 2 "$USER_OF,failover=auto,failover-after=1"
+B=$pid
+# The other one becomes active for the CNTth time.
+is_late() { # PID NUMBER OTHER CNT
+	kill -STOP "$1"
+	t_wait_for 60 said "$3" '(img): active' "$4"
+	status=$?
+	kill -CONT "$1"
+	[ $status = 0 ] && t_wait_for 30 is_standby "$2" "$3"
+}
+is_standby() { # NUMBER OTHER
+	grep '(img): ' "$T/log.$1" | tail -n 1 |
+		grep -q "in standby (target port group $1 of 2; $2 is"
+}
+t_check 'the second one hears of the first again' \
+	t_wait_for 10 said 2 'in standby (target port group 2 of 2; 1 is' 1
+t_check 'the beats of the first one are late' is_late "$A" 1 2 1
+t_check 'then those of the second one' is_late "$B" 2 1 2
+t_check 'then those of the first one again' is_late "$A" 1 2 2
+has_waited_longer() {
+	said 2 'takes over again, after .* failover-after=1 is too short' 1 &&
+		! said 2 'for 3 s; takes over again' 1
+}
+t_check 'the second one waits longer the second time' has_waited_longer
+kill "$A" "$B"
+wait "$A" "$B"
 t_done
