@@ -12,6 +12,7 @@
 
 #include "base/ticks.h"
 #include "discover/link.h"
+#include "transport/device_watch.h"
 
 #define LINKS_MAX FOUND_MAX
 
@@ -27,6 +28,7 @@ struct follow {
 	struct rules rules;
 	struct finder *finder; /* NULL: cannot be opened now */
 	bool finder_failed;    /* the log says that it failed */
+	struct device_watch devices;
 	struct found found;
 	struct followed *links[LINKS_MAX];
 	unsigned int link_cnt;
@@ -51,6 +53,7 @@ static void follow_open_finder(struct follow *f)
 	if (f->finder)
 		finder_close(f->finder);
 	f->finder = NULL;
+	device_watch_renew(&f->devices);
 	err = finder_open(&f->o->finder, &f->finder, &e);
 	if (err && !f->finder_failed)
 		log_warn("%s; trying again", e.text);
@@ -272,19 +275,22 @@ static void follow_on_bye(void *user, const struct srp_port_id *id)
 		l->said_bye = true;
 }
 
-/* Until @due_ms, a signal, or a target that comes or goes. Returns whether to ask. */
+/* Until @due_ms, a signal, or a target or an RDMA device that comes or goes. Returns whether
+ * to ask. */
 static bool follow_wait(struct follow *f, int wait_ms)
 {
-	struct pollfd fds[FINDER_ENDPOINTS_MAX + 1];
+	struct pollfd fds[FINDER_ENDPOINTS_MAX + 2];
 	unsigned int cnt = 0;
 	bool asks;
 
 	if (f->finder)
 		cnt = finder_poll_list(f->finder, fds);
-	fds[cnt] = (struct pollfd){ .fd = f->signal_fd, .events = POLLIN };
-	if (poll(fds, cnt + 1, wait_ms) <= 0)
+	fds[cnt++] = (struct pollfd){ .fd = f->signal_fd, .events = POLLIN };
+	fds[cnt++] = (struct pollfd){ .fd = f->devices.fd, .events = POLLIN };
+	if (poll(fds, cnt, wait_ms) <= 0)
 		return false;
 	asks = follow_on_signals(f);
+	asks |= device_watch_changed(&f->devices);
 	return (f->finder && finder_heard(f->finder, follow_on_bye, f)) || asks;
 }
 
@@ -327,6 +333,7 @@ static void follow_free(struct follow *f)
 {
 	if (f->finder)
 		finder_close(f->finder);
+	device_watch_close(&f->devices);
 	found_clear(&f->found);
 	for (unsigned int i = 0; i < f->link_cnt; i++)
 		free(f->links[i]);
@@ -347,6 +354,7 @@ int follow(const struct discover_options *o)
 	}
 	f->o = o;
 	f->signal_fd = -1;
+	device_watch_open(&f->devices);
 	if (rules_read(o->rules, &f->rules, &e)) {
 		log_error("%s", e.text);
 	} else if (follow_catch_signals(f)) {

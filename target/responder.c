@@ -16,6 +16,7 @@
 #include "base/ticks.h"
 #include "protocol/discovery.h"
 #include "target/responder_set.h"
+#include "transport/device_watch.h"
 
 #define WINDOW_MS 1000
 /* Datagrams read from an endpoint before the others have their turn. */
@@ -35,6 +36,7 @@ struct responder {
 	/* for setup, then only for the thread */
 	struct listen_points points;
 	struct responder_set set;
+	struct device_watch devices;
 	struct discovery_msg self; /* the announcement */
 	uint64_t window_ms;	   /* when the budgets began */
 	uint64_t look_due_ms;
@@ -230,6 +232,13 @@ static void responder_look(struct responder *r, bool is_first)
 	r->look_due_ms = responder_now_ms() + RESPONDER_LOOK_MS;
 }
 
+static void responder_devices_changed(struct responder *r)
+{
+	responder_set_drop_rdma(&r->set);
+	device_watch_renew(&r->devices);
+	responder_look(r, /* is_first= */ false);
+}
+
 /* False: the thread must end. */
 static bool responder_take_news(struct responder *r)
 {
@@ -252,7 +261,8 @@ static bool responder_take_news(struct responder *r)
 	return goes_on;
 }
 
-/* The last entry is for wake-ups. An endpoint that has spent its budget waits. */
+/* The last entries are for wake-ups and for devices. An endpoint that has spent its budget
+ * waits. */
 static unsigned int responder_poll_list(struct responder *r, struct pollfd *fds)
 {
 	unsigned int cnt = r->set.cnt;
@@ -265,21 +275,24 @@ static unsigned int responder_poll_list(struct responder *r, struct pollfd *fds)
 					  .events = POLLIN };
 	}
 	fds[cnt] = (struct pollfd){ .fd = r->wake_fd, .events = POLLIN };
+	fds[cnt + 1] = (struct pollfd){ .fd = r->devices.fd, .events = POLLIN };
 	return cnt;
 }
 
 /* Runs one turn. False: the thread must end. */
 static bool responder_turn(struct responder *r)
 {
-	struct pollfd fds[RESPONDER_ENDPOINTS_MAX + 1];
+	struct pollfd fds[RESPONDER_ENDPOINTS_MAX + 2];
 	unsigned int cnt = responder_poll_list(r, fds);
 
-	poll(fds, cnt + 1, responder_timeout(r));
+	poll(fds, cnt + 2, responder_timeout(r));
 	responder_next_window(r);
 	for (unsigned int i = 0; i < cnt; i++) {
 		if (fds[i].revents)
 			responder_read(r, &r->set.endpoints[i]);
 	}
+	if (fds[cnt + 1].revents && device_watch_changed(&r->devices))
+		responder_devices_changed(r);
 	if (responder_now_ms() >= r->look_due_ms)
 		responder_look(r, /* is_first= */ false);
 	return !fds[cnt].revents || responder_take_news(r);
@@ -318,6 +331,7 @@ int responder_open(struct server *s, struct error *e)
 		return error_set(e, -ENOMEM, "out of memory");
 	s->responder = r;
 	r->server = s;
+	r->devices.fd = -1;
 	pthread_mutex_init(&r->lock, NULL);
 	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r->wake_fd < 0)
@@ -327,6 +341,7 @@ int responder_open(struct server *s, struct error *e)
 	r->points = s->points;
 	r->self.id = s->id;
 	responder_name(r);
+	device_watch_open(&r->devices);
 	if (strcmp(opt->discovery, "on") != 0)
 		r->set.interfaces = opt->discovery;
 	responder_set_refresh(&r->set, &r->points, /* is_first= */ true);
@@ -378,6 +393,7 @@ void responder_close(struct server *s)
 		responder_tell_all(r, DISCOVERY_BYE);
 	}
 	responder_set_close(&r->set);
+	device_watch_close(&r->devices);
 	if (r->wake_fd >= 0)
 		close(r->wake_fd);
 	pthread_mutex_destroy(&r->lock);

@@ -283,6 +283,14 @@ void responder_set_drop(struct responder_set *set,
 	ep->dgram = NULL;
 }
 
+void responder_set_drop_rdma(struct responder_set *set)
+{
+	for (unsigned int i = 0; i < set->cnt; i++) {
+		if (set->endpoints[i].carrier == DGRAM_RDMA)
+			responder_set_drop(set, &set->endpoints[i]);
+	}
+}
+
 static void set_close_unwanted(struct responder_set *set)
 {
 	unsigned int kept = 0;

@@ -40,6 +40,8 @@ bool responder_set_refresh(struct responder_set *set,
  * again. */
 void responder_set_drop(struct responder_set *set,
 			struct responder_endpoint *ep);
+/* Closes all endpoints of RDMA. The next refresh opens them again. */
+void responder_set_drop_rdma(struct responder_set *set);
 void responder_set_close(struct responder_set *set);
 
 #endif

@@ -86,6 +86,28 @@ restarts() {
 	serve
 }
 
+# remove DEVICE: which must return, whoever uses it
+remove() {
+	timeout 60 rdma link delete "$1" || {
+		vm_say "rdma link delete $1 does not return"
+		exit 1
+	}
+}
+device_again() { # DEVICE INTERFACE
+	remove "$1"
+	rdma link add "$1" type rxe netdev "$2"
+	wait_for 20 _vm_port_is_active "$1"
+}
+finds_tcp() {
+	rdma-discover --json --carrier rdma -i link1 | grep -q '"uri": "srp+tcp://10.1.0.1:5555"'
+}
+holds_file() { # PROCESS PREFIX
+	find "/proc/$1/fd" -lname "$2*" | grep -q .
+}
+is_left() { # DEVICE: by the daemon
+	! rdma resource show qp link "$1/1" | grep -q 'type UD .*comm rdma-discover'
+}
+
 vm_two_hosts
 vm_scratch_fs "$work" 128
 truncate -s 64M "$work/disk.img"
@@ -171,22 +193,41 @@ wait_for 60 is_logged_in
 ends_by_kill "$target"
 wait_for 60 is_logged_out
 
-step "the device goes and comes"
-rdma link delete rxe0
-rdma link add rxe0 type rxe netdev link0
-wait_for 20 _vm_port_is_active rxe0
+step "the device of the target goes and comes"
 serve
 wait_for 60 is_logged_in
-rdma link delete rxe0
-rdma link add rxe0 type rxe netdev link0
-wait_for 20 _vm_port_is_active rxe0
+device_again rxe0 link0
 wait_for 60 find_by rdma -i link1
+wait_for 60 is_logged_in
+
+step "the device of the daemon goes and comes"
+device_again rxe1 link1
+wait_for 60 find_by rdma -i link1
+wait_for 60 is_logged_in
+kill "$target"
+ends_well "$target"
+
+step "the device of a target goes that uses it for nothing but queries"
+target_start --listen srp+tcp://10.1.0.1 --discovery link0 --backing ram:1M
+wait_for 60 finds_tcp
+device_again rxe0 link0
+wait_for 60 finds_tcp
+kill "$target"
+ends_well "$target"
+
+step "a device goes that the daemon no longer asks by"
+kill "$daemon"
+wait "$daemon"
+rdma-discover --daemon -f "$work/rules" --period 1 >"$VM_OUT/daemon.log" 2>&1 &
+daemon=$!
+wait_for 20 holds_file "$daemon" /dev/infiniband/uverbs
+ip link set link1 down
+wait_for 20 is_left rxe1
+remove rxe1
 
 step "nothing is left"
 kill "$daemon"
 wait "$daemon"
-kill "$target"
-ends_well "$target"
 for port in /sys/class/srp_remote_ports/*/delete; do
 	echo 1 >"$port" || true
 done

@@ -114,16 +114,21 @@ void vb_cm_pin(struct vb_dev *dev)
  * Several instances may do this: as long as one has it pinned the descriptors
  * are librdmacm's, which closes them when it frees the context.
  */
-void vb_cm_cut(struct vb_dev *dev)
+void vb_cm_cut_context(const struct ibv_context *ctx)
 {
-	struct ibv_context *ctx = dev->cm_list ? dev->cm_list[0] : NULL;
-	int null = ctx ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null < 0)
 		return;
 	dup3(null, ctx->cmd_fd, O_CLOEXEC);
 	dup3(null, ctx->async_fd, O_CLOEXEC);
 	close(null);
+}
+
+void vb_cm_cut(struct vb_dev *dev)
+{
+	if (dev->cm_list && dev->cm_list[0])
+		vb_cm_cut_context(dev->cm_list[0]);
 }
 
 void vb_cm_unpin(struct vb_dev *dev)

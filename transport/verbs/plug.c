@@ -139,8 +139,23 @@ unsigned int vb_plug_look(struct vb_xp *vx, struct error *e)
 
 /* ---- uevents ---- */
 
-/* True: one of them was about a device that can be opened. */
-static bool vb_plug_read_uevents(int fd)
+int vb_uevents_open(void)
+{
+	const struct sockaddr_nl addr = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = UEVENT_GROUP,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			NETLINK_KOBJECT_UEVENT);
+
+	if (fd < 0 ||
+	    bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+bool vb_uevents_read(int fd)
 {
 	char buf[UEVENT_MAX];
 	bool some = false;
@@ -159,23 +174,16 @@ static void uevent_ready(struct reactor_watch *w, uint32_t events)
 {
 	struct vb_xp *vx = container_of(w, struct vb_watch, base)->owner;
 
-	if (vb_plug_read_uevents(vx->uevent_fd))
+	if (vb_uevents_read(vx->uevent_fd))
 		vb_plug_look(vx, NULL);
 }
 
 void vb_plug_open(struct vb_xp *vx)
 {
-	const struct sockaddr_nl addr = {
-		.nl_family = AF_NETLINK,
-		.nl_groups = UEVENT_GROUP,
-	};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			NETLINK_KOBJECT_UEVENT);
+	int fd = vb_uevents_open();
 
 	vx->uevent_fd = fd;
-	if (fd < 0)
-		return;
-	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+	if (fd < 0 ||
 	    vb_watch_new(vx, fd, vx, uevent_ready, &vx->uevent_watch) == 0)
 		return;
 	close(fd);

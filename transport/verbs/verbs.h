@@ -208,6 +208,10 @@ void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch);
  * a change. */
 void vb_plug_open(struct vb_xp *vx);
 void vb_plug_close(struct vb_xp *vx);
+/* A socket that is readable when devices have changed; -1: not possible. */
+int vb_uevents_open(void);
+/* Takes what has come. True: one of them was about a device that can be opened. */
+bool vb_uevents_read(int fd);
 /* Looks which devices exist: opens new ones, and begins the end of removed
  * ones. Returns how many are SERVING. If none is, the reason is in @e (may be
  * NULL). */
@@ -478,6 +482,7 @@ void vb_cm_close(struct vb_xp *vx);
  */
 void vb_cm_pin(struct vb_dev *dev);
 void vb_cm_cut(struct vb_dev *dev);
+void vb_cm_cut_context(const struct ibv_context *ctx);
 void vb_cm_unpin(struct vb_dev *dev);
 /* Ends the cm_id of a connection; later, if the peer must still be told. */
 void vb_cm_release(struct vb_chan *ch);
