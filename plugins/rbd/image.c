@@ -135,6 +135,9 @@ static int rbdp_set_conf(rados_t cluster, const struct rbdp_config *cfg,
 				msg, err, "cannot set %s of Ceph to %s: %s",
 				settings[i][0], settings[i][1], strerror(-err));
 	}
+	/* After a restart of an OSD, librados asks for the new map in the next
+	 * tick. The default is 5 s. Versions of Ceph may lack the option. */
+	rados_conf_set(cluster, "objecter_tick_interval", "1");
 	return 0;
 }
 
