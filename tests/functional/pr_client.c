@@ -10,6 +10,7 @@
  *				1 through target ports 1 and 2, with key a; the
  *				second one holds the reservation, of type 5
  *	NAME cdb HEX LEN	a command that prints LEN bytes of data-in
+ *	NAME send HEX DATA	a command with DATA, such as 00*3,02, as data-out
  *	NAME write BLOCK	one block of 512 bytes
  *	NAME read BLOCK
  *	NAME start BLOCK	only sends a write ...
@@ -224,6 +225,27 @@ static const char *do_cdb(struct nexus *n, const char *args)
 	return text;
 }
 
+static const char *do_send(struct nexus *n, const char *args)
+{
+	struct command c = { 0 };
+	char hex[64], data[256];
+	uint8_t *bytes;
+	size_t len;
+
+	if (sscanf(args, "%63s %255s", hex, data) != 2)
+		return "?";
+	bytes = t_hex(hex, &len);
+	memcpy(c.cdb, bytes, len < sizeof(c.cdb) ? len : sizeof(c.cdb));
+	free(bytes);
+	for (char *comma = data; (comma = strchr(comma, ','));)
+		*comma = ' ';
+	bytes = t_hex(data, &len);
+	c.out_len = (uint32_t)(len < IU_LEN / 2 ? len : IU_LEN / 2);
+	memcpy(n->peer.mem, bytes, c.out_len);
+	free(bytes);
+	return run(n, &c);
+}
+
 static const char *do_write(struct nexus *n, const char *args)
 {
 	struct command c = rw_command(strtoull(args, NULL, 0), true);
@@ -263,8 +285,8 @@ static const struct {
 	const char *(*run)(struct nexus *n, const char *args);
 } verbs[] = {
 	{ "login", do_login }, { "out", do_out },     { "full", do_full },
-	{ "cdb", do_cdb },     { "write", do_write }, { "read", do_read },
-	{ "start", do_start }, { "wait", do_wait },
+	{ "cdb", do_cdb },     { "send", do_send },   { "write", do_write },
+	{ "read", do_read },   { "start", do_start }, { "wait", do_wait },
 };
 
 static const char *do_line(char *line)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Persistent reservations of an RBD image that two targets serve. They are
-# stored in the image, each target shows the same ones, and a target that cannot
-# learn of new ones does not write.
+# What initiators see of an RBD image that two targets serve: target port groups,
+# commands that read and write, and persistent reservations. These are stored in the
+# image, each target shows the same ones, and a target that cannot learn of new ones
+# does not write.
 . "$(dirname "$0")/rbd_lib.sh"
 r_needs_ceph --store bluestore
 PATH="$BUILD/tests/functional:$PATH"
@@ -115,6 +116,36 @@ t_check 'all target ports at once' \
 t_check 'capabilities: no RESERVE, but what survives' \
 	is 'good 00 08 0d 80 ea 01 00 00' a2 cdb 5e020000000000000800 8
 t_check 'RESERVE is refused' is 05/20/00 a1 cdb 160000000000 0
+
+# ---- target port groups
+
+# STATE1 STATE2: both targets report the groups 1 and 2 so (0: active, 2: standby)
+groups_are() {
+	groups="good 00 00 00 18 0$1 05 00 01 00 00 00 01 00 00 00 01"
+	groups="$groups 0$2 05 00 02 00 00 00 01 00 00 00 02"
+	for nexus in a1 a2; do
+		is "$groups" $nexus cdb a30a000000000000001c0000 28 || return 1
+	done
+}
+are_soon() { t_wait_for 10 groups_are "$@" && settle a1 a2 b1 b2; }
+set_active() { # NEXUS GROUP
+	is good "$1" send a40a00000000000000080000 "00*4,00,00,00,0$2"
+}
+caw() { # EXPECTED NEXUS COMPARE WRITE: of block 8
+	is "$1" "$2" send 89000000000000000008000000010000 "$3*512,$4*512"
+}
+
+t_check 'the first one is active' are_soon 0 2
+t_check 'COMPARE AND WRITE' all caw good a1 00 11 -- caw 0e/1d/00 b1 00 22 -- \
+	caw $STANDBY b2 11 22
+t_check 'no target makes another one active' \
+	is 05/26/00 a1 send a40a00000000000000080000 '00*4,00,00,00,02'
+t_check 'SET TARGET PORT GROUPS makes the second one active' \
+	all set_active a2 2 -- are_soon 2 0
+t_check 'the first one executes nothing more' all is $STANDBY a1 write 0 -- \
+	is $STANDBY b1 read 0 -- caw $STANDBY a1 11 22
+t_check 'the second one does' all is good b2 write 0 -- caw good b2 11 22
+t_check 'and back' all set_active a1 1 -- are_soon 0 2
 
 # ---- after failover
 
