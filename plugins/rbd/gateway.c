@@ -52,6 +52,20 @@ static void rbdp_set_state(struct rbdp_gateway *gw, enum rbdp_state state,
 	gw->host->path_changed(gw->vol);
 }
 
+/* ---- beats ---- */
+
+/* Says that @group is active; 0: asks which one is. Some gateways may miss it. */
+static void rbdp_beat(struct rbdp_gateway *gw, unsigned int group)
+{
+	char text = (char)('0' + group);
+	char *reply = NULL;
+	size_t reply_len = 0;
+
+	rados_notify2(gw->img->pool, gw->object, &text, 1, RBDP_NOTIFY_MS,
+		      &reply, &reply_len);
+	rados_buffer_free(reply);
+}
+
 /* ---- messages of others ---- */
 
 /* The host uses the notes. Answers as the owner of the lock, or as nobody.
@@ -127,12 +141,15 @@ static void rbdp_heard(void *arg, uint64_t notify_id, uint64_t handle,
 	else
 		rados_notify_ack(gw->img->pool, gw->object, notify_id, handle,
 				 NULL, 0);
-	if (!group || group > gw->cnt || group == gw->own)
+	if (group > gw->cnt || group == gw->own)
 		return;
-	atomic_store(&gw->heard_ms, rbdp_now_ms());
+	if (group)
+		atomic_store(&gw->heard_ms, rbdp_now_ms());
+	/* Another one claims to be active, which its thread checks, or asks for
+	 * a beat. */
 	if (atomic_load(&gw->state) == RBDP_ACTIVE)
-		rbdp_poke(gw); /* another one claims to be active: check */
-	else if (atomic_exchange(&gw->active, group) != group)
+		rbdp_poke(gw);
+	else if (group && atomic_exchange(&gw->active, group) != group)
 		gw->host->path_changed(gw->vol);
 }
 
@@ -168,6 +185,8 @@ static int rbdp_watch(struct rbdp_gateway *gw)
 				   rbdp_heard, rbdp_watch_failed, RBDP_WATCH_S,
 				   gw);
 	gw->has_watch = !err;
+	if (!err)
+		rbdp_beat(gw, 0);
 	return err;
 }
 
@@ -177,20 +196,6 @@ static void rbdp_mend_watch(struct rbdp_gateway *gw)
 		rbdp_unwatch(gw);
 	if (!gw->has_watch)
 		rbdp_watch(gw);
-}
-
-/* ---- beats ---- */
-
-/* Some gateways may miss a beat. */
-static void rbdp_beat(struct rbdp_gateway *gw)
-{
-	char text = (char)('0' + gw->own);
-	char *reply = NULL;
-	size_t reply_len = 0;
-
-	rados_notify2(gw->img->pool, gw->object, &text, 1, RBDP_NOTIFY_MS,
-		      &reply, &reply_len);
-	rados_buffer_free(reply);
 }
 
 /* ---- notes ---- */
@@ -495,7 +500,7 @@ static void rbdp_turn_active(struct rbdp_gateway *gw)
 	if (rbdp_has_lost(gw))
 		rbdp_be_fenced(gw);
 	else
-		rbdp_beat(gw);
+		rbdp_beat(gw, gw->own);
 }
 
 /* If the cluster is away, all gateways are silent. */
@@ -565,6 +570,7 @@ static void rbdp_turn_standby(struct rbdp_gateway *gw)
 		return;
 	gw->took_over_cnt++;
 	gw->took_over_ms = rbdp_now_ms();
+	rbdp_beat(gw, gw->own);
 }
 
 static void rbdp_turn_fenced(struct rbdp_gateway *gw)
@@ -872,6 +878,7 @@ static void rbdp_gateway_init(struct rbdp_gateway *gw)
 	pthread_condattr_destroy(&attr);
 	gw->heard_ms = rbdp_now_ms();
 	gw->epoch = 1;
+	gw->is_poked = true; /* for the first beat */
 }
 
 static int rbdp_check_features(struct rbdp_gateway *gw,

@@ -20,7 +20,8 @@
  *
  * Once a second, the active gateway sends its number to the watchers of an
  * object of its own, "rdma_block.gateways.IMAGE-ID". The others learn from this
- * which one is active, and, with failover=auto, that none is.
+ * which one is active, and, with failover=auto, that none is. A gateway that
+ * begins to watch the object asks for a beat.
  *
  * Notes (notes.h). A gateway that has put new notes notifies the others. It
  * ends put_notes() when the owner of the lock has answered that it uses them.
