@@ -391,14 +391,24 @@ static void blockdev_refused(struct ini_cmd *cmd, int err)
 	blockdev_io_done(sio_of(container_of(cmd, struct io, cmd)), err);
 }
 
+/* Sets what is read before a command sets it, and no more: the state of an
+ * operation is 256 bytes long. */
+static void blockdev_io_init(struct io *io, struct srpi_session *s)
+{
+	io->session = s;
+	io->pos = 0;
+	io->flush = false;
+	io->cmd.volume = NULL;
+	io->cmd.fence = false;
+	io->cmd.done = blockdev_refused;
+}
+
 void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
 	int err = blockdev_check(s, sio);
 
-	memset(io, 0, sizeof(*io));
-	io->session = s;
-	io->cmd.done = blockdev_refused;
+	blockdev_io_init(io, s);
 	if (err || needs_no_command(s, sio)) {
 		ini_session_refuse(s, &io->cmd, err);
 		return;

@@ -179,15 +179,12 @@ static void slot_free(struct ini_slot *slot)
 	ch->busy--;
 }
 
-/* The command is done when its SEND has completed and its answer is there. */
-static void slot_settle(struct ini_slot *slot)
+static void slot_finish(struct ini_slot *slot)
 {
 	struct ini_channel *ch = slot->channel;
 	struct ini_cmd *cmd = slot->cmd;
 	int err = slot->err;
 
-	if (slot->sending || !slot->answered)
-		return;
 	/* The target may write to the memory of the slot at any time: use a
 	 * copy. */
 	if (cmd->dir == INI_PARAM_IN)
@@ -196,6 +193,13 @@ static void slot_settle(struct ini_slot *slot)
 	ch->events->answered(ch, cmd, err);
 	if (ini_channel_can_send(ch))
 		ch->events->ready(ch);
+}
+
+/* The command is done when its SEND has completed and its answer is there. */
+static void slot_settle(struct ini_slot *slot)
+{
+	if (!slot->sending && slot->answered)
+		slot_finish(slot);
 }
 
 static void ini_channel_send_done(struct xp_chain *chain, int status)

@@ -233,6 +233,8 @@ static void queue_undone(struct srpi_session *s, struct ini_cmd *cmd, int err)
 
 void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err)
 {
+	/* There is no answer. */
+	cmd->status = 0;
 	s->queue.cmds++;
 	queue_undone(s, cmd, err);
 }

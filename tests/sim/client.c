@@ -308,6 +308,8 @@ static void submit(enum srpi_op what, bool fua, unsigned int lba)
 				   .mem = w.mem,
 				   .fua = fua,
 				   .done = op_done };
+	/* What the library left there, or never wrote, means nothing. */
+	memset(op->io.priv, 0xee, sizeof(op->io.priv));
 	memcpy(op->need, w.acked, sizeof(op->need));
 	if (what == SRPI_FLUSH)
 		op->io.offset = op->io.len = 0;

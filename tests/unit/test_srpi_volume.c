@@ -67,6 +67,28 @@ static void each_reason_to_try_again_counts_for_itself(void **state)
 	t_session_free(t);
 }
 
+/* What was in the library's part of the operation is not taken for an
+ * answer. */
+static void refused_operation_has_no_answer(void **state)
+{
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+	char answer[SRPI_ANSWER_SIZE];
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_FLUSH,
+			      .volume = 99,
+			      .done = t_session_store_result,
+			      .arg = &res };
+
+	memset(io.priv, 0xee, sizeof(io.priv));
+	srpi_submit(t->session, &io);
+	while (res == 1)
+		t_session_turn(t);
+	assert_int_equal(res, -EINVAL);
+	assert_true(srpi_io_refused(&io));
+	assert_false(srpi_io_answer(&io, answer));
+	t_session_free(t);
+}
+
 /* ---- answers to discovery after a reconnect ---- */
 
 static const struct phase_row {
@@ -338,6 +360,7 @@ int main(void)
 
 	T_ADD_ROWS(&table, retry_rows,
 		   each_reason_to_try_again_counts_for_itself);
+	T_ADD(&table, refused_operation_has_no_answer);
 	T_ADD_ROWS(&table, phase_rows, unit_that_is_ready_late_comes_back);
 	T_ADD_ROWS(&table, optional_rows,
 		   question_that_fails_fails_the_attempt);
