@@ -101,7 +101,8 @@ def _result(job):
                    for s in sides) / 1000)
 
 
-def _said(*command_line):
+def said(*command_line):
+    """Returns what fio says of each of its jobs."""
     text = output(*command_line)
     return json.loads(text[text.index('{'):])['jobs']
 
@@ -122,13 +123,13 @@ def _crowd(cnt):
 def run(job, places):
     """Returns a result for each place."""
     with _crowd(job.busy):
-        return [_result(j) for j in _said(*command(job, places))]
+        return [_result(j) for j in said(*command(job, places))]
 
 
 def milliseconds(job, places):
     """Returns how long the operations took, for each place."""
     return [j['read']['runtime'] + j['write']['runtime']
-            for j in _said(*command_of(job, places))]
+            for j in said(*command_of(job, places))]
 
 
 def fill(path, size):

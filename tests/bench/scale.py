@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Measures rdma-target with many volumes, large volumes, deep queues and several
-clients: the figures of docs/scaling.md. The cases are measured in turns. Prints
-the median of the rounds.
+Measures rdma-target with many volumes, large volumes, deep queues, many clients
+and channels, and how fast it starts: the figures of docs/scaling.md. The cases
+are measured in turns. Prints the median of the rounds.
 
-Usage: scale.py BUILD sizes|cost|depth|fair [ROUNDS]
+Usage: scale.py BUILD WHAT [ROUNDS]
+
+WHAT: sizes, cost, depth, fair, initiators, volumes, channels or start.
 """
 
 import json
@@ -14,8 +16,9 @@ import shutil
 import statistics
 import sys
 import tempfile
+import time
 
-from programs import Failed, output, start, stop, wait_until
+from programs import Failed, output, start, stop, unmount, wait_until
 from sides import free_port
 
 TICK_US = 1e6 / os.sysconf('SC_CLK_TCK')
@@ -53,8 +56,10 @@ class Target:
                         if line.startswith('VmRSS'))
 
     def command(self, options, lun=0):
+        """@lun: None for all volumes in turn."""
+        volume = '' if lun is None else f'/{lun}'
         return (f'{self.build}/tests/bench/srpi-bench', *options,
-                f'{self.uri}/{lun}')
+                self.uri + volume)
 
     def bench(self, options, lun=0):
         return json.loads(output(*self.command(options, lun)))
@@ -135,32 +140,107 @@ def depth(build, work, rounds):
 
 
 def fair(build, work, rounds):
-    """A reader, 4 KiB at depth 1: alone; beside a writer of 1 MiB at depth
-    32 to another volume of the target; and beside a writer to another
-    target."""
+    """A reader, 4 KiB at depth 1: alone; beside a client that reads or writes
+    1 MiB at depth 32 on another volume of the target; and beside a client of
+    another target."""
     backings = ['ram:64M', 'ram:256M']
-    # Otherwise the writer would get the other thread.
+    # Otherwise the other client would get the other thread.
     one = ('--threads', '1')
     here = Target(build, work, backings, *one)
     there = Target(build, work, backings, *one)
-    read = ('-b', '4k', '-d', '1', '-s', '1')
-    write = ('-b', '1m', '-d', '32', '-w', '-q', '-s', '2')
-    seen = {'alone': [], 'same target': [], 'another target': []}
+    small = ('-b', '4k', '-d', '1', '-s', '1')
+    large = ('-b', '1m', '-d', '32', '-q', '-s', '2')
+    seen = {'alone': []}
     for _ in range(rounds):
-        seen['alone'].append(here.bench(read)['us'])
-        for name, target in (('same target', here),
-                             ('another target', there)):
-            writer = start(os.path.join(work, 'writer'),
-                           *target.command(write, lun=1))
-            seen[name].append(here.bench(read)['us'])
-            writer.wait()
+        seen['alone'].append(here.bench(small)['us'])
+        for what, how in (('reader', ()), ('writer', ('-w',))):
+            for where, target in (('the same', here), ('another', there)):
+                other = start(os.path.join(work, 'other'),
+                              *target.command((*large, *how), lun=1))
+                seen.setdefault(f'{what} on {where} target', []).append(
+                    here.bench(small)['us'])
+                other.wait()
     for name, values in seen.items():
         print(f'| {name} | {median(values):.0f} us '
               f'({min(values):.0f} to {max(values):.0f}) |')
 
 
+def spread(cases, lun, rounds):
+    """Prints a row for each of @cases, which are options of srpi-bench by
+    name."""
+    print('| | a second | median, us | p99, us | fairness (least) '
+          '| us of the target for each | resident KiB |\n'
+          '|---|---|---|---|---|---|---|')
+    seen = {name: [] for name in cases}
+    for _ in range(rounds):
+        for name, (to, options) in cases.items():
+            before = to.cpu_us()
+            done = to.bench((*options, '-s', '2'), lun)
+            used = (to.cpu_us() - before) / (done['iops'] * 2)
+            seen[name].append((done, used, to.resident_kib()))
+    for name, runs in seen.items():
+        figures = [median([done[key] for done, _, _ in runs])
+                   for key in ('iops', 'us_median', 'us_p99')]
+        print(f'| {name} | ' + ' | '.join(f'{f:,.0f}' for f in figures) +
+              f' | {median([d["fairness"] for d, _, _ in runs]):.3f} '
+              f'({min(d["fairness"] for d, _, _ in runs):.3f}) '
+              f'| {median([u for _, u, _ in runs]):.1f} '
+              f'| {median([kib for _, _, kib in runs]):,.0f} |')
+
+
+def initiators(build, work, rounds):
+    """4 KiB random reads of ram:256M by more and more initiators, each at depth
+    1."""
+    cases = {f'{n} initiators': (Target(build, work, ['ram:256M']),
+                                 ('-i', str(n)))
+             for n in (1, 16, 256, 1024)}
+    spread(cases, 0, rounds)
+
+
+def volumes(build, work, rounds):
+    """The same by 16 initiators, which take the volumes in turn."""
+    cases = {f'{n} volumes': (Target(build, work, ['ram:1M'] * n),
+                              ('-i', '16'))
+             for n in (1, 16, 256)}
+    spread(cases, None, rounds)
+
+
+def channels(build, work, rounds):
+    """The same by one initiator at depth 32, with 1 to 8 channels."""
+    cases = {f'{n} channels': (Target(build, work, ['ram:256M']),
+                               ('-c', str(n), '-d', '32'))
+             for n in (1, 2, 4, 8)}
+    spread(cases, 0, rounds)
+
+
+def milliseconds(begun):
+    return (time.monotonic() - begun) * 1000
+
+
+def start_times(build, work, rounds):
+    """Until the target has written its PID file, and until rdma-fuse, which
+    becomes a daemon, has mounted."""
+    mount = os.path.join(work, 'mnt')
+    os.mkdir(mount)
+    seen = {'target': [], 'mount': []}
+    for _ in range(rounds):
+        begun = time.monotonic()
+        target = Target(build, work, ['ram:64M'])
+        seen['target'].append(milliseconds(begun))
+        begun = time.monotonic()
+        output(f'{build}/fuse/rdma-fuse', '-q', target.uri, mount)
+        seen['mount'].append(milliseconds(begun))
+        unmount(mount)
+        stop(target.process)
+    for name, values in seen.items():
+        print(f'| {name} | {median(values):.0f} ms '
+              f'({min(values):.0f} to {max(values):.0f}) |')
+
+
 def main():
-    what = {f.__name__: f for f in (sizes, cost, depth, fair)}
+    what = {f.__name__: f for f in (sizes, cost, depth, fair, initiators,
+                                    volumes, channels)}
+    what['start'] = start_times
     if len(sys.argv) not in (3, 4) or sys.argv[2] not in what:
         print(__doc__.strip(), file=sys.stderr)
         return 2
