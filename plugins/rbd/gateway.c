@@ -128,6 +128,20 @@ static unsigned int rbdp_active_of(const void *data, size_t len,
 	return len == 1 ? (unsigned int)(*(const char *)data - '0') : 0;
 }
 
+/* A beat of a target with the same number, or a higher one than there are. The
+ * lock keeps the data safe, but initiators cannot tell the paths apart. */
+static void rbdp_heard_misfit(struct rbdp_gateway *gw, unsigned int group)
+{
+	atomic_store(&gw->heard_ms, rbdp_now_ms());
+	if (!atomic_exchange(&gw->has_misfit, true))
+		gw->host->log(gw->vol, RBP_ERROR,
+			      "another target is active with gateway=%u; each "
+			      "target needs a number of its own, and all need "
+			      "the same gateways= (here: gateway=%u, "
+			      "gateways=%u)",
+			      group, gw->own, gw->cnt);
+}
+
 static void rbdp_heard(void *arg, uint64_t notify_id, uint64_t handle,
 		       uint64_t notifier_id, void *data, size_t len)
 {
@@ -141,8 +155,12 @@ static void rbdp_heard(void *arg, uint64_t notify_id, uint64_t handle,
 	else
 		rados_notify_ack(gw->img->pool, gw->object, notify_id, handle,
 				 NULL, 0);
-	if (group > gw->cnt || group == gw->own)
+	if (notifier_id == rados_get_instance_id(gw->img->cluster))
 		return;
+	if (group > gw->cnt || group == gw->own) {
+		rbdp_heard_misfit(gw, group);
+		return;
+	}
 	if (group)
 		atomic_store(&gw->heard_ms, rbdp_now_ms());
 	/* Another one claims to be active, which its thread checks, or asks for

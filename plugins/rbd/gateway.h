@@ -91,6 +91,7 @@ struct rbdp_gateway {
 	_Atomic uint64_t epoch;
 	atomic_bool host_has_epochs;
 	_Atomic unsigned int active; /* number; 0: none, or not known */
+	atomic_bool has_misfit;	     /* one with a wrong number was heard */
 	_Atomic unsigned int inflight;
 	_Atomic uint64_t heard_ms; /* time of the active one's last beat */
 

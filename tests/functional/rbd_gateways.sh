@@ -5,13 +5,14 @@
 . "$(dirname "$0")/rbd_lib.sh"
 r_needs_ceph
 
-# gateway NUMBER ARG: starts a target, and sets A or B, and URI_A or URI_B
+# gateway NUMBER ARG [AS]: starts target NUMBER, which has the number AS by mistake;
+# sets $pid and $port
 gateway() {
 	for try in 1 2 3 4 5; do
 		port=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
 		: >"$T/log.$1"
 		rdma-target --listen "srp+tcp://127.0.0.1:$port" \
-			--backing "rbd:rbd/img,gateways=2,gateway=$1,$2" \
+			--backing "rbd:rbd/img,gateways=2,gateway=${3:-$1},$2" \
 			>"$T/log.$1" 2>&1 &
 		pid=$!
 		t_pids="$t_pids $pid"
@@ -160,6 +161,16 @@ has_waited_longer() {
 		! said 2 'for 3 s; takes over again' 1
 }
 t_check 'the second one waits longer the second time' has_waited_longer
+kill "$A" "$B"
+wait "$A" "$B"
+
+gateway 1 "$USER_OF,role=active"
+A=$pid
+gateway 2 "$USER_OF,failover=auto,failover-after=1" 1
+B=$pid
+t_check 'the number of another target is noticed' \
+	t_wait_for 30 said 2 'another target is active with gateway=1; each' 1
+t_check 'without a takeover' eval "! said 2 'takes over' 1"
 kill "$A" "$B"
 wait "$A" "$B"
 t_done
