@@ -50,10 +50,11 @@ class Target:
     def cpu_us(self):
         return cpu_us(self.process.pid)
 
-    def resident_kib(self):
+    def resident_kib(self, which='VmRSS'):
+        """VmHWM: the most so far."""
         with open(f'/proc/{self.process.pid}/status', encoding='ascii') as f:
             return next(int(line.split()[1]) for line in f
-                        if line.startswith('VmRSS'))
+                        if line.startswith(which))
 
     def command(self, options, lun=0):
         """@lun: None for all volumes in turn."""
@@ -64,12 +65,13 @@ class Target:
     def bench(self, options, lun=0):
         return json.loads(output(*self.command(options, lun)))
 
-    def cpu_per_op(self, options):
+    def cpu_per_op(self, options, lun=0):
         """Measures two seconds minus one, so that the login does not count."""
         seen = []
         for seconds in (1, 2):
             before = self.cpu_us()
-            done = self.bench((*options, '-s', str(seconds)))['iops'] * seconds
+            done = self.bench((*options, '-s', str(seconds)),
+                              lun)['iops'] * seconds
             seen.append((self.cpu_us() - before, done))
         (cpu1, ops1), (cpu2, ops2) = seen
         return (cpu2 - cpu1) / max(1, ops2 - ops1)
@@ -169,15 +171,14 @@ def spread(cases, lun, rounds):
     """Prints a row for each of @cases, which are options of srpi-bench by
     name."""
     print('| | a second | median, us | p99, us | fairness (least) '
-          '| us of the target for each | resident KiB |\n'
+          '| us of the target for each | most resident KiB |\n'
           '|---|---|---|---|---|---|---|')
     seen = {name: [] for name in cases}
     for _ in range(rounds):
         for name, (to, options) in cases.items():
-            before = to.cpu_us()
-            done = to.bench((*options, '-s', '2'), lun)
-            used = (to.cpu_us() - before) / (done['iops'] * 2)
-            seen[name].append((done, used, to.resident_kib()))
+            seen[name].append((to.bench((*options, '-s', '2'), lun),
+                               to.cpu_per_op(options, lun),
+                               to.resident_kib('VmHWM')))
     for name, runs in seen.items():
         figures = [median([done[key] for done, _, _ in runs])
                    for key in ('iops', 'us_median', 'us_p99')]
