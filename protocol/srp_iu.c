@@ -283,28 +283,33 @@ static int desc_sum(const struct srp_data_args *a, uint32_t *ret)
 	return 0;
 }
 
-/* The bytes that describe the data of one direction, or -EINVAL. */
-static int data_args_size(const struct srp_data_args *a)
+static __attribute__((noinline)) int
+indirect_args_size(const struct srp_data_args *a)
 {
 	uint32_t len;
 
-	switch (a->format) {
-	case SRP_DATA_NONE:
+	if (a->desc_cnt < 1 || a->desc_cnt > SRP_INLINE_MAX ||
+	    desc_sum(a, &len))
+		return -EINVAL;
+	return SRP_INDIRECT_HDR + SRP_DESC_SIZE * (int)a->desc_cnt;
+}
+
+/* The bytes that describe the data of one direction, or -EINVAL. */
+static inline int data_args_size(const struct srp_data_args *a)
+{
+	if (a->format == SRP_DATA_NONE)
 		return 0;
-	case SRP_DATA_DIRECT:
+	if (a->format == SRP_DATA_DIRECT)
 		return a->desc_cnt == 1 ? SRP_DESC_SIZE : -EINVAL;
-	case SRP_DATA_INDIRECT:
-		if (a->desc_cnt < 1 || a->desc_cnt > SRP_INLINE_MAX ||
-		    desc_sum(a, &len))
-			return -EINVAL;
-		return SRP_INDIRECT_HDR + SRP_DESC_SIZE * (int)a->desc_cnt;
-	case SRP_DATA_IMMEDIATE:
+	if (a->format == SRP_DATA_IMMEDIATE)
 		return sizeof(struct wire_be32);
-	}
+	if (a->format == SRP_DATA_INDIRECT)
+		return indirect_args_size(a);
 	return -EINVAL;
 }
 
-static uint8_t *indirect_write(uint8_t *p, const struct srp_data_args *a)
+static __attribute__((noinline)) uint8_t *
+indirect_write(uint8_t *p, const struct srp_data_args *a)
 {
 	const struct srp_desc table = {
 		.addr = a->table_addr,
@@ -322,21 +327,18 @@ static uint8_t *indirect_write(uint8_t *p, const struct srp_data_args *a)
 }
 
 /* Writes data_args_size() bytes and returns the end. */
-static uint8_t *data_write(uint8_t *p, const struct srp_data_args *a)
+static inline uint8_t *data_write(uint8_t *p, const struct srp_data_args *a)
 {
-	switch (a->format) {
-	case SRP_DATA_NONE:
-		break;
-	case SRP_DATA_DIRECT:
+	if (a->format == SRP_DATA_NONE)
+		return p;
+	if (a->format == SRP_DATA_DIRECT) {
 		srp_desc_pack(a->descs, 1, p);
 		return p + SRP_DESC_SIZE;
-	case SRP_DATA_INDIRECT:
-		return indirect_write(p, a);
-	case SRP_DATA_IMMEDIATE:
-		wire_put32(p, a->imm_len);
-		return p + sizeof(struct wire_be32);
 	}
-	return p;
+	if (a->format == SRP_DATA_INDIRECT)
+		return indirect_write(p, a);
+	wire_put32(p, a->imm_len);
+	return p + sizeof(struct wire_be32);
 }
 
 /* The length of the IU (before immediate data), or -EINVAL. */
@@ -359,11 +361,23 @@ static uint8_t inline_cnt(const struct srp_data_args *a)
 	return a->format == SRP_DATA_INDIRECT ? (uint8_t)a->desc_cnt : 0;
 }
 
+/* Writes the CDB, zero padded to @padded_len bytes. */
+static inline void cdb_write(uint8_t *p, const struct srp_cmd_args *args,
+			     size_t padded_len)
+{
+	if (args->cdb_len == SRP_CDB_LEN) {
+		memcpy(p, args->cdb, SRP_CDB_LEN);
+		return;
+	}
+	memset(p, 0, padded_len);
+	memcpy(p, args->cdb, args->cdb_len);
+}
+
 int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args)
 {
 	struct srp_wire_cmd *wire = iu;
 	uint8_t add_cdb_len = 0;
-	uint8_t *p = iu;
+	uint8_t *end;
 	int size;
 
 	if (args->cdb_len < 1 || args->cdb_len > SRP_CDB_LEN_MAX)
@@ -375,7 +389,6 @@ int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args)
 		return size;
 	if (cap < (size_t)size)
 		return -ENOSPC;
-	memset(wire + 1, 0, (size_t)size - sizeof(*wire));
 	*wire = (struct srp_wire_cmd){
 		.opcode = SRP_CMD,
 		.formats = (uint8_t)(args->out.format << 4 | args->in.format),
@@ -386,10 +399,12 @@ int srp_cmd_encode(void *iu, size_t cap, const struct srp_cmd_args *args)
 		.task_attr = (uint8_t)args->task_attr,
 		.add_cdb_len = add_cdb_len,
 	};
-	memcpy(p + offsetof(struct srp_wire_cmd, cdb), args->cdb,
-	       args->cdb_len);
-	p = data_write(p + sizeof(*wire) + add_cdb_len, &args->out);
-	data_write(p, &args->in);
+	cdb_write(wire->cdb, args, SRP_CDB_LEN + (size_t)add_cdb_len);
+	end = (uint8_t *)(wire + 1) + add_cdb_len;
+	end = data_write(end, &args->out);
+	end = data_write(end, &args->in);
+	if (args->out.format == SRP_DATA_IMMEDIATE)
+		memset(end, 0, (size_t)((uint8_t *)iu + size - end));
 	return size;
 }
 
@@ -403,34 +418,16 @@ int srp_lun_encode(uint32_t lun, uint64_t *ret_field)
 	return 0;
 }
 
-int srp_rsp_decode(const void *iu, size_t iu_len, struct srp_rsp *ret)
+/* Finds response data and sense data, which few responses have. Sense data
+ * follows the response data, with RSPVALID or without. */
+static __attribute__((noinline)) void
+rsp_take_data(struct wire_cursor *c, const struct srp_wire_rsp *wire,
+	      uint32_t data_len, uint32_t sense_len, struct srp_rsp *ret)
 {
-	struct wire_cursor c = wire_cursor(iu, iu_len);
-	const struct srp_wire_rsp *wire;
-	const uint8_t *data;
-	const void *sense;
-	uint32_t data_len, sense_len;
+	const uint8_t *data = wire_take(c, data_len);
+	const void *sense = data ? wire_take(c, sense_len) : NULL;
 
-	wire = take_fixed(&c, sizeof(*wire), SRP_RSP);
-	if (!wire)
-		return -EBADMSG;
-	data_len = be32_get(wire->rsp_data_len);
-	sense_len = be32_get(wire->sense_len);
-	if (!(wire->flags & SRP_RSP_SNSVALID))
-		sense_len = 0;
-	/* Sense data follows the response data, with RSPVALID or without. */
-	data = wire_take(&c, data_len);
-	sense = data ? wire_take(&c, sense_len) : NULL;
-
-	*ret = (struct srp_rsp){
-		.tag = srp_tag_get(wire->tag),
-		.req_lim_delta = (int32_t)be32_get(wire->req_lim_delta),
-		.status = wire->status,
-		.resid_flags = wire->flags & SRP_RSP_RESIDUALS,
-		.out_resid = be32_get(wire->out_resid),
-		.in_resid = be32_get(wire->in_resid),
-		.data_dropped = !sense,
-	};
+	ret->data_dropped = !sense;
 	if (data && data_len >= 4 && wire->flags & SRP_RSP_RSPVALID) {
 		ret->rsp_valid = true;
 		ret->rsp_code = data[3];
@@ -439,6 +436,30 @@ int srp_rsp_decode(const void *iu, size_t iu_len, struct srp_rsp *ret)
 		ret->sense = sense;
 		ret->sense_len = sense_len;
 	}
+}
+
+int srp_rsp_decode(const void *iu, size_t iu_len, struct srp_rsp *ret)
+{
+	struct wire_cursor c = wire_cursor(iu, iu_len);
+	const struct srp_wire_rsp *wire;
+	uint32_t data_len, sense_len;
+
+	wire = take_fixed(&c, sizeof(*wire), SRP_RSP);
+	if (!wire)
+		return -EBADMSG;
+	*ret = (struct srp_rsp){
+		.tag = srp_tag_get(wire->tag),
+		.req_lim_delta = (int32_t)be32_get(wire->req_lim_delta),
+		.status = wire->status,
+		.resid_flags = wire->flags & SRP_RSP_RESIDUALS,
+		.out_resid = be32_get(wire->out_resid),
+		.in_resid = be32_get(wire->in_resid),
+	};
+	data_len = be32_get(wire->rsp_data_len);
+	sense_len =
+		wire->flags & SRP_RSP_SNSVALID ? be32_get(wire->sense_len) : 0;
+	if (data_len || sense_len)
+		rsp_take_data(&c, wire, data_len, sense_len, ret);
 	return 0;
 }
 
