@@ -381,18 +381,26 @@ static const struct option_table *verbs_of(const struct option_table *t)
 	return NULL;
 }
 
-/* A verb of two words has its second completed behind the first. */
+/* True if row @i is the first of those that begin with the same word, @first,
+ * and have a second one. */
+static bool verb_has_second(const struct option_table *verbs, unsigned int i,
+			    char first[static 64])
+{
+	const char *name = verbs->rows[i].name;
+	size_t len = strcspn(name, " ");
+
+	snprintf(first, 64, "%.*s", (int)len, name);
+	return name[len] &&
+	       (i == 0 || strncmp(verbs->rows[i - 1].name, name, len + 1) != 0);
+}
+
+/* The second word of a verb is completed behind the first. */
 static void bash_verbs(const struct option_table *verbs)
 {
-	for (unsigned int i = 0; i < verbs->cnt; i++) {
-		char first[64];
-		size_t len = strcspn(verbs->rows[i].name, " ");
+	char first[64];
 
-		snprintf(first, sizeof(first), "%.*s", (int)len,
-			 verbs->rows[i].name);
-		if (!verbs->rows[i].name[len] ||
-		    (i > 0 && !strncmp(verbs->rows[i - 1].name, first, len) &&
-		     verbs->rows[i - 1].name[len] == ' '))
+	for (unsigned int i = 0; i < verbs->cnt; i++) {
+		if (!verb_has_second(verbs, i, first))
 			continue;
 		printf("\t%s)\n\t\tmapfile -t COMPREPLY < <(compgen -W \"",
 		       first);
@@ -477,6 +485,24 @@ static void zsh_value(const struct option_table *t,
 	}
 }
 
+/* As bash_verbs(). */
+static void zsh_verbs(const struct option_table *verbs)
+{
+	char first[64];
+
+	fputs(" \\\n\t'1:verb:(", stdout);
+	print_verbs(verbs, NULL);
+	fputs(")' \\\n\t'2:word:{case $words[CURRENT-1] in", stdout);
+	for (unsigned int i = 0; i < verbs->cnt; i++) {
+		if (!verb_has_second(verbs, i, first))
+			continue;
+		printf(" %s) compadd ", first);
+		print_verbs(verbs, first);
+		fputs(";;", stdout);
+	}
+	fputs(" *) _files;; esac}'", stdout);
+}
+
 static void zsh(const char *program, const struct option_table *t)
 {
 	printf("#compdef %s\n# made from its table of options\n_arguments -s -S",
@@ -501,11 +527,8 @@ static void zsh(const char *program, const struct option_table *t)
 			zsh_value(t, row);
 		putchar('\'');
 	}
-	if (verbs_of(t)) {
-		fputs(" \\\n\t'1:verb:(", stdout);
-		print_verbs(verbs_of(t), NULL);
-		fputs(")'", stdout);
-	}
+	if (verbs_of(t))
+		zsh_verbs(verbs_of(t));
 	puts(" \\\n\t'*:file:_files'");
 }
 

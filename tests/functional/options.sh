@@ -112,6 +112,14 @@ same "bash completes the keys of a volume" "disk.img,serial=" \
 	"$(bash_completes rdma-target --backing disk.img,ser)"
 same "bash completes mount options" "ro,queue_depth=" \
 	"$(bash_completes rdma-fuse -o ro,queue)"
+if [ -e "$BUILD/ctl/rdma-ctl" ]; then
+	verbs=$("$BUILD/ctl/rdma-ctl" --help | sed -n 's/^  volume \([a-z]*\) .*/\1/p' | sort)
+	same "bash completes the second word of a verb" "$verbs" \
+		"$(bash_completes rdma-ctl volume '')"
+	same "zsh completes it" "$verbs" \
+		"$(sed -n 's/.* volume) compadd \([a-z ]*\) ;;.*/\1/p' \
+			"$BUILD/docs/_rdma-ctl" | tr ' ' '\n' | sort)"
+fi
 for script in abi bench ceph check fuzz install-deps quickstart soak soft-rdma test vm; do
 	text=$("$scripts/$script" --help 2>&1)
 	[ $? = 0 ] && grep -q -- "$script" <<<"$text"
