@@ -42,26 +42,52 @@ static void protocol_error(struct ini_channel *ch, const char *what)
 
 /* ---- sending ---- */
 
-bool ini_channel_can_send(const struct ini_channel *ch)
-{
-	return ch->state == INI_CHANNEL_RUNNING && ch->free_slots &&
-	       srp_credit_may_cmd(&ch->credit);
-}
-
-static bool fits_immediate(const struct ini_channel *ch, uint32_t len)
-{
-	uint32_t max = ch->granted.it_iu_len < ch->login.it_iu_len
-			       ? ch->granted.it_iu_len
-			       : ch->login.it_iu_len;
-
-	return ch->granted.imm_data && max > SRP_IMM_OFFSET &&
-	       len <= max - SRP_IMM_OFFSET;
-}
-
 /* The slot's part of the registered memory for parameter lists. */
 static uint8_t *slot_param(const struct ini_slot *slot)
 {
 	return slot->channel->params + slot->index * INI_PARAM_MAX;
+}
+
+/* The target moves the data: describes the buffer. */
+static void describe_direct(const struct ini_slot *slot, struct xp_mr *mr,
+			    const void *buf, struct srp_data_args *data,
+			    struct srp_desc *desc)
+{
+	xp_mr_remote(mr, slot->channel->xp, buf, &desc->addr, &desc->key);
+	desc->len = slot->cmd->len;
+	data->format = SRP_DATA_DIRECT;
+	data->descs = desc;
+	data->desc_cnt = 1;
+}
+
+/* Describes data-out; returns how many pieces the SEND has behind the IU. */
+static unsigned int describe_out(struct ini_slot *slot,
+				 struct srp_data_args *data,
+				 struct srp_desc *desc)
+{
+	const struct ini_channel *ch = slot->channel;
+	const struct ini_cmd *cmd = slot->cmd;
+	bool is_param = cmd->dir == INI_PARAM_OUT;
+
+	if (ch->imm_max && cmd->len <= ch->imm_max) {
+		data->format = SRP_DATA_IMMEDIATE;
+		data->imm_len = cmd->len;
+		data->imm_offset = SRP_IMM_OFFSET;
+		if (is_param)
+			return 0; /* goes into the IU itself */
+		slot->chain.send[1].addr = cmd->buf;
+		slot->chain.send[1].len = cmd->len;
+		slot->chain.send[1].mr = cmd->mr;
+		return 1;
+	}
+	if (is_param) {
+		memcpy(slot_param(slot), cmd->param, cmd->len);
+		describe_direct(slot, ch->params_mr, slot_param(slot), data,
+				desc);
+	} else {
+		describe_direct(slot, cmd->mr, cmd->buf, data, desc);
+	}
+	return 0;
 }
 
 /* Describes the data buffer; returns how many pieces the SEND has behind the
@@ -70,37 +96,15 @@ static unsigned int describe_data(struct ini_slot *slot,
 				  struct srp_cmd_args *args,
 				  struct srp_desc *desc)
 {
-	struct ini_channel *ch = slot->channel;
-	struct ini_cmd *cmd = slot->cmd;
-	struct srp_data_args *data =
-		ini_dir_is_in(cmd->dir) ? &args->in : &args->out;
-	const void *buf = cmd->buf;
-	struct xp_mr *mr = cmd->mr;
+	const struct ini_cmd *cmd = slot->cmd;
 
-	if (cmd->dir == INI_NO_DATA)
-		return 0;
-	if (!ini_dir_is_in(cmd->dir) && fits_immediate(ch, cmd->len)) {
-		data->format = SRP_DATA_IMMEDIATE;
-		data->imm_len = cmd->len;
-		data->imm_offset = SRP_IMM_OFFSET;
-		if (cmd->dir == INI_PARAM_OUT)
-			return 0; /* goes into the IU itself */
-		slot->chain.send[1].addr = buf;
-		slot->chain.send[1].len = cmd->len;
-		slot->chain.send[1].mr = mr;
-		return 1;
-	}
-	if (ini_dir_is_param(cmd->dir)) {
-		buf = slot_param(slot);
-		mr = ch->params_mr;
-	}
-	if (cmd->dir == INI_PARAM_OUT)
-		memcpy(slot_param(slot), cmd->param, cmd->len);
-	xp_mr_remote(mr, ch->xp, buf, &desc->addr, &desc->key);
-	desc->len = cmd->len;
-	data->format = SRP_DATA_DIRECT;
-	data->descs = desc;
-	data->desc_cnt = 1;
+	if (cmd->dir == INI_DATA_IN)
+		describe_direct(slot, cmd->mr, cmd->buf, &args->in, desc);
+	else if (cmd->dir == INI_PARAM_IN)
+		describe_direct(slot, slot->channel->params_mr,
+				slot_param(slot), &args->in, desc);
+	else if (cmd->dir != INI_NO_DATA)
+		return describe_out(slot, &args->out, desc);
 	return 0;
 }
 
@@ -110,15 +114,10 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 {
 	struct ini_slot *slot = ch->free_slots;
 	struct srp_desc desc;
-	struct srp_cmd_args args = {
-		.tag = (uint64_t)slot->generation << 32 | slot->index,
-		.lun = cmd->lun,
-		.cdb = cmd->cdb,
-		.cdb_len = SCSI_CDB_LEN,
-	};
+	struct srp_cmd_args args;
 	int len;
 
-	assert(ini_channel_can_send(ch));
+	assert(slot);
 	ch->free_slots = slot->next_free;
 	ch->busy++;
 	ch->busy_bytes += cmd->len;
@@ -126,8 +125,15 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 	slot->cmd = cmd;
 	slot->sending = true;
 	slot->answered = false;
-	slot->err = 0;
 
+	/* Field by field: what describes no data is not read, and is large. */
+	args.tag = (uint64_t)slot->generation << 32 | slot->index;
+	args.lun = cmd->lun;
+	args.task_attr = SRP_TASK_SIMPLE;
+	args.cdb = cmd->cdb;
+	args.cdb_len = SCSI_CDB_LEN;
+	args.out.format = SRP_DATA_NONE;
+	args.in.format = SRP_DATA_NONE;
 	slot->chain.send_cnt = 1 + describe_data(slot, &args, &desc);
 	len = srp_cmd_encode(slot->iu, IU_STRIDE, &args);
 	assert(len > 0);
@@ -220,6 +226,8 @@ static uint32_t bytes_missing(const struct ini_cmd *cmd,
 {
 	uint32_t resid = 0;
 
+	if (!rsp->resid_flags)
+		return 0;
 	if (ini_dir_is_in(cmd->dir) &&
 	    (rsp->resid_flags & SRP_RSP_IN_UNDERFLOW))
 		resid = rsp->in_resid;
@@ -380,6 +388,18 @@ static void ini_channel_received(struct xp_chan *xp, struct xp_iu *iu)
 
 /* ---- the life of a channel ---- */
 
+/* As both sides have agreed at login. */
+static uint32_t channel_imm_max(const struct ini_channel *ch)
+{
+	uint32_t max = ch->granted.it_iu_len < ch->login.it_iu_len
+			       ? ch->granted.it_iu_len
+			       : ch->login.it_iu_len;
+
+	return ch->granted.imm_data && max > SRP_IMM_OFFSET
+		       ? max - SRP_IMM_OFFSET
+		       : 0;
+}
+
 static void channel_established(struct xp_chan *xp, const void *pdata,
 				size_t len)
 {
@@ -398,6 +418,7 @@ static void channel_established(struct xp_chan *xp, const void *pdata,
 		return;
 	}
 	srp_credit_init(&ch->credit, ch->granted.req_lim);
+	ch->imm_max = channel_imm_max(ch);
 	ch->state = INI_CHANNEL_RUNNING;
 	ch->logged_in = true;
 	ch->events->running(ch);

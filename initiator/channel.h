@@ -80,6 +80,7 @@ struct ini_channel {
 	struct srp_credit credit;
 	struct srp_login_req login;
 	struct srp_login_rsp granted;
+	uint32_t imm_max; /* bytes of data that fit into an IU; 0: none */
 	struct ini_slot *slots;
 	unsigned int slot_cnt;
 	struct ini_slot *free_slots;
@@ -132,7 +133,11 @@ void ini_channel_free(struct ini_channel *ch);
 
 /* True if a command can be sent now: the channel is running, and has a free
  * slot and a credit. */
-bool ini_channel_can_send(const struct ini_channel *ch);
+static inline bool ini_channel_can_send(const struct ini_channel *ch)
+{
+	return ch->state == INI_CHANNEL_RUNNING && ch->free_slots &&
+	       srp_credit_may_cmd(&ch->credit);
+}
 
 /* The command in flight that was sent first. NULL: there is none. */
 struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch);

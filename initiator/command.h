@@ -38,11 +38,6 @@ static inline bool ini_dir_is_in(enum ini_dir dir)
 	return dir == INI_DATA_IN || dir == INI_PARAM_IN;
 }
 
-static inline bool ini_dir_is_param(enum ini_dir dir)
-{
-	return dir == INI_PARAM_OUT || dir == INI_PARAM_IN;
-}
-
 struct ini_cmd {
 	/* set by the caller, unchanged until done() */
 	const struct ini_volume *volume; /* NULL: of none */
