@@ -16,6 +16,7 @@
 struct io {
 	struct ini_cmd cmd;
 	struct srpi_session *session;
+	struct ini_volume *volume;
 	uint64_t pos;	   /* bytes done */
 	uint64_t step_len; /* bytes of the command in flight */
 	bool step_fua;	   /* its CDB asks for FUA */
@@ -40,10 +41,11 @@ static struct srpi_io *sio_of(struct io *io)
 
 static struct ini_volume *blockdev_volume_of(struct srpi_io *sio)
 {
-	return io_of(sio)->session->volumes[sio->volume];
+	return io_of(sio)->volume;
 }
 
 static void blockdev_step(struct srpi_io *sio);
+static void blockdev_flush(struct srpi_io *sio);
 
 static uint64_t min64(uint64_t a, uint64_t b)
 {
@@ -222,8 +224,8 @@ static void blockdev_flushed(struct ini_cmd *cmd, int err)
 
 static void submit_cmd(struct io *io, void (*done)(struct ini_cmd *, int))
 {
-	io->cmd.volume = blockdev_volume_of(sio_of(io));
-	io->cmd.lun = io->cmd.volume->lun_field;
+	io->cmd.volume = io->volume;
+	io->cmd.lun = io->volume->lun_field;
 	io->cmd.done = done;
 	ini_session_submit(io->session, &io->cmd);
 }
@@ -266,25 +268,27 @@ static void blockdev_step_done(struct ini_cmd *cmd, int err)
 	}
 	blockdev_note_written(sio);
 	io->pos += io->step_len;
-	blockdev_step(sio);
+	if (io->pos < sio->len)
+		blockdev_step(sio);
+	else if (io->flush)
+		blockdev_flush(sio);
+	else
+		blockdev_io_done(sio, 0);
 }
 
+/* There are bytes left. */
 static void blockdev_step(struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
-	uint64_t left = sio->len - io->pos;
 
-	if (left > 0) {
-		io->step_len = make_step(sio, left);
-		submit_cmd(io, blockdev_step_done);
-		return;
-	}
-	if (io->flush) {
-		make_flush(sio);
-		submit_cmd(io, blockdev_flushed);
-		return;
-	}
-	blockdev_io_done(sio, 0);
+	io->step_len = make_step(sio, sio->len - io->pos);
+	submit_cmd(io, blockdev_step_done);
+}
+
+static void blockdev_flush(struct srpi_io *sio)
+{
+	make_flush(sio);
+	submit_cmd(io_of(sio), blockdev_flushed);
 }
 
 /* ---- GET LBA STATUS ---- */
@@ -339,19 +343,24 @@ static bool needs_memory(enum srpi_op op)
 	return op == SRPI_READ || op == SRPI_WRITE;
 }
 
+/* The session is closing, or neither RUNNING nor BLOCKED. */
+static int blockdev_refusal(const struct srpi_session *s)
+{
+	if (s->closing || s->state == SRPI_CLOSED)
+		return -ECANCELED;
+	return s->state == SRPI_CONNECTING ? -ENOTCONN : -EIO;
+}
+
 /* 0, or the errno that refuses the operation. */
-static int blockdev_check(const struct srpi_session *s,
-			  const struct srpi_io *sio)
+static inline int blockdev_check(const struct srpi_session *s,
+				 const struct srpi_io *sio)
 {
 	const struct srpi_volume_info *info;
 	const struct ini_volume *vol;
 
-	if (s->closing || s->state == SRPI_CLOSED)
-		return -ECANCELED;
-	if (s->state == SRPI_CONNECTING)
-		return -ENOTCONN;
-	if (s->state == SRPI_FAIL_FAST || s->state == SRPI_LOST)
-		return -EIO;
+	if (s->closing ||
+	    (s->state != SRPI_RUNNING && s->state != SRPI_BLOCKED))
+		return blockdev_refusal(s);
 	if (sio->volume >= s->volume_cnt)
 		return -EINVAL;
 	vol = s->volumes[sio->volume];
@@ -407,16 +416,19 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
 	int err = blockdev_check(s, sio);
+	struct ini_volume *vol;
 
 	blockdev_io_init(io, s);
 	if (err || needs_no_command(s, sio)) {
 		ini_session_refuse(s, &io->cmd, err);
 		return;
 	}
-	s->volumes[sio->volume]->is_used = true;
-	io->written = blockdev_volume_of(sio)->written;
-	io->losses = blockdev_volume_of(sio)->losses;
-	if (sio->op == SRPI_EXTENT && blockdev_volume_of(sio)->no_lba_status) {
+	vol = s->volumes[sio->volume];
+	vol->is_used = true;
+	io->volume = vol;
+	io->written = vol->written;
+	io->losses = vol->losses;
+	if (sio->op == SRPI_EXTENT && vol->no_lba_status) {
 		extent_unknown(sio);
 		ini_session_refuse(s, &io->cmd, 0);
 		return;
@@ -426,8 +438,7 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 		return;
 	}
 	if (sio->op == SRPI_FLUSH) {
-		make_flush(sio);
-		submit_cmd(io, blockdev_flushed);
+		blockdev_flush(sio);
 		return;
 	}
 	blockdev_step(sio);
