@@ -102,22 +102,42 @@ static struct list *sendable(struct srpi_session *s)
 	return s->state == SRPI_RUNNING ? &s->queue.waiting : &s->queue.asked;
 }
 
+static void queue_send_on(struct srpi_session *s, struct ini_channel *ch,
+			  struct ini_cmd *cmd)
+{
+	cmd->sent_us = reactor_now_us(s->ctx->reactor);
+	cmd->sent_no = s->queue.next_sent++;
+	s->stats.commands++;
+	ini_channel_send(ch, cmd);
+	reactor_await(s->ctx->reactor, 1);
+	queue_watch(s);
+}
+
+static __attribute__((noinline)) void queue_send_list(struct srpi_session *s,
+						      struct list *from)
+{
+	struct ini_channel *ch;
+
+	while (!list_empty(from) && (ch = pick_channel(s)))
+		queue_send_on(
+			s, ch,
+			container_of(list_pop(from), struct ini_cmd, node));
+}
+
+/* Called for each answer, too: mostly nothing waits then. */
 void ini_queue_send(struct srpi_session *s)
 {
 	struct list *from = sendable(s);
-	struct ini_channel *ch;
 
-	while (!list_empty(from) && (ch = pick_channel(s))) {
-		struct ini_cmd *cmd =
-			container_of(list_pop(from), struct ini_cmd, node);
+	if (!list_empty(from))
+		queue_send_list(s, from);
+}
 
-		cmd->sent_us = reactor_now_us(s->ctx->reactor);
-		cmd->sent_no = s->queue.next_sent++;
-		s->stats.commands++;
-		ini_channel_send(ch, cmd);
-		reactor_await(s->ctx->reactor, 1);
-		queue_watch(s);
-	}
+/* May @cmd be sent, and does no other command wait for that? */
+static bool queue_is_next(struct srpi_session *s, const struct ini_cmd *cmd)
+{
+	return cmd->is_question == (s->state != SRPI_RUNNING) &&
+	       list_empty(sendable(s));
 }
 
 /* Inserts @cmd by its number. Nearly always that is the end. */
@@ -164,6 +184,8 @@ static int queue_refusal(const struct srpi_session *s,
 
 static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 {
+	struct ini_channel *ch;
+
 	cmd->seq = s->queue.next_seq++;
 	memset(cmd->tries, 0, sizeof(cmd->tries));
 	cmd->status = 0;
@@ -175,6 +197,11 @@ static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 		return;
 	}
 	s->queue.cmds++;
+	ch = queue_is_next(s, cmd) ? pick_channel(s) : NULL;
+	if (ch) {
+		queue_send_on(s, ch, cmd);
+		return;
+	}
 	queue_add(s, cmd);
 	ini_queue_send(s);
 }
@@ -335,25 +362,47 @@ static bool queue_waits_for_path(const struct srpi_session *s,
 	       ini_path_sense_is_standby(&cmd->sense) && queue_takes(s, cmd);
 }
 
-void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
+static void queue_note_sense(struct srpi_session *s, const struct ini_cmd *cmd)
 {
-	struct srpi_session *s = ch->user;
+	if (cmd->has_sense)
+		ini_volume_attention(s, cmd->lun, &cmd->sense,
+				     cmd->is_question);
+}
+
+static void queue_failed(struct srpi_session *s, struct ini_cmd *cmd, int err)
+{
 	bool again = err == -EAGAIN || err == -EBUSY;
 
-	reactor_await(s->ctx->reactor, -1);
-	if (err && queue_waits_for_path(s, cmd)) {
+	if (queue_waits_for_path(s, cmd)) {
 		wait_in_order(s, cmd);
 		ini_reconnect_standby(s, cmd->lun, &cmd->sense);
 		return;
 	}
 	s->reconnect.has_served |= !cmd->is_question && !again;
-	if (cmd->has_sense)
-		ini_volume_attention(s, cmd->lun, &cmd->sense,
-				     cmd->is_question);
-	if (!err && cmd->fence && is_fenced(s, cmd))
-		queue_fence(s, cmd);
-	else if (!again || !ini_queue_try_again(s, cmd, err))
+	queue_note_sense(s, cmd);
+	if (!again || !ini_queue_try_again(s, cmd, err))
 		cmd_done(s, cmd, again ? -EIO : err);
+}
+
+static void queue_succeeded(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	s->reconnect.has_served |= !cmd->is_question;
+	queue_note_sense(s, cmd);
+	if (cmd->fence && is_fenced(s, cmd))
+		queue_fence(s, cmd);
+	else
+		cmd_done(s, cmd, 0);
+}
+
+void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
+{
+	struct srpi_session *s = ch->user;
+
+	reactor_await(s->ctx->reactor, -1);
+	if (err)
+		queue_failed(s, cmd, err);
+	else
+		queue_succeeded(s, cmd);
 	if (!list_empty(&s->queue.fenced))
 		ini_queue_release_fenced(s);
 }
