@@ -11,9 +11,9 @@
 static const void *take_fixed(struct wire_cursor *c, size_t size,
 			      uint8_t opcode)
 {
-	const uint8_t *iu = wire_take(c, size);
-
-	return iu && iu[0] == opcode ? iu : NULL;
+	if (c->left < size || c->p[0] != opcode)
+		return NULL;
+	return wire_take(c, size);
 }
 
 static int bare_encode(void *iu, size_t cap, uint8_t opcode, uint32_t value,
@@ -421,11 +421,11 @@ int srp_lun_encode(uint32_t lun, uint64_t *ret_field)
 /* Finds response data and sense data, which few responses have. Sense data
  * follows the response data, with RSPVALID or without. */
 static __attribute__((noinline)) void
-rsp_take_data(struct wire_cursor *c, const struct srp_wire_rsp *wire,
+rsp_take_data(struct wire_cursor c, const struct srp_wire_rsp *wire,
 	      uint32_t data_len, uint32_t sense_len, struct srp_rsp *ret)
 {
-	const uint8_t *data = wire_take(c, data_len);
-	const void *sense = data ? wire_take(c, sense_len) : NULL;
+	const uint8_t *data = wire_take(&c, data_len);
+	const void *sense = data ? wire_take(&c, sense_len) : NULL;
 
 	ret->data_dropped = !sense;
 	if (data && data_len >= 4 && wire->flags & SRP_RSP_RSPVALID) {
@@ -459,7 +459,7 @@ int srp_rsp_decode(const void *iu, size_t iu_len, struct srp_rsp *ret)
 	sense_len =
 		wire->flags & SRP_RSP_SNSVALID ? be32_get(wire->sense_len) : 0;
 	if (data_len || sense_len)
-		rsp_take_data(&c, wire, data_len, sense_len, ret);
+		rsp_take_data(c, wire, data_len, sense_len, ret);
 	return 0;
 }
 
