@@ -61,18 +61,20 @@ static void blockdev_io_done(struct srpi_io *sio, int err)
 
 static uint64_t make_rw(struct srpi_io *sio, uint64_t left)
 {
-	const struct srpi_volume_info *info = &blockdev_volume_of(sio)->info;
+	const struct ini_volume *vol = blockdev_volume_of(sio);
 	struct io *io = io_of(sio);
-	uint64_t len = min64(left, info->max_transfer);
-	uint64_t lba = (sio->offset + io->pos) / info->block_size;
-	uint32_t blocks = (uint32_t)(len / info->block_size);
+	uint64_t len = min64(left, vol->info.max_transfer);
+	uint64_t lba = (sio->offset + io->pos) >> vol->block_shift;
+	uint32_t blocks = (uint32_t)(len >> vol->block_shift);
 
-	io->step_fua = sio->op == SRPI_WRITE && sio->fua && info->fua;
-	if (sio->op == SRPI_READ)
+	if (sio->op == SRPI_READ) {
 		scsi_cdb_read(lba, blocks, false, io->cmd.cdb);
-	else
+		io->cmd.dir = INI_DATA_IN;
+	} else {
+		io->step_fua = sio->fua && vol->info.fua;
 		scsi_cdb_write(lba, blocks, io->step_fua, io->cmd.cdb);
-	io->cmd.dir = sio->op == SRPI_READ ? INI_DATA_IN : INI_DATA_OUT;
+		io->cmd.dir = INI_DATA_OUT;
+	}
 	io->cmd.buf = (char *)sio->buf + io->pos;
 	io->cmd.mr = sio->mem->mr;
 	io->cmd.len = (uint32_t)len;
@@ -372,7 +374,8 @@ static inline int blockdev_check(const struct srpi_session *s,
 	info = &vol->info;
 	if (needs_memory(sio->op) && !sio->mem)
 		return -EINVAL;
-	if (sio->offset % info->block_size || sio->len % info->block_size)
+	/* A block size is a power of two. */
+	if ((sio->offset | sio->len) & (info->block_size - 1))
 		return -EINVAL;
 	if (sio->offset > info->size || sio->len > info->size - sio->offset)
 		return -EINVAL;

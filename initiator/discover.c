@@ -223,6 +223,7 @@ static void set_capacity(struct ini_discovery *d,
 
 	info->size = cap->blocks * cap->block_size;
 	info->block_size = cap->block_size;
+	d->vol.block_shift = (uint8_t)__builtin_ctz(cap->block_size);
 	info->physical_block_size = cap->block_size << cap->physical_exp;
 	if (cap->lbpme && cap->lbprz)
 		info->unmap_zeroes = true;

@@ -95,6 +95,7 @@ struct ini_volume {
 	unsigned int number; /* index in srpi_session.volumes */
 	struct srpi_volume_info info;
 	uint64_t lun_field;	   /* as REPORT LUNS gave it */
+	uint8_t block_shift;	   /* info.block_size is 1 << block_shift */
 	uint32_t max_unmap_blocks; /* per command; 0: no UNMAP */
 	uint32_t max_write_same_blocks;
 	bool unmap_by_write_same; /* LBPWS without LBPU */
