@@ -14,6 +14,9 @@
  * ini_cmd.param needs SRP_IMM_OFFSET + INI_PARAM_MAX. */
 #define IU_STRIDE 128
 
+/* One generation in a tag. */
+#define TAG_GENERATION (UINT64_C(1) << 32)
+
 /* Receive buffers in addition to one for each command: for task management
  * and requests of the target. */
 #define EXTRA_RECVS (1 + INI_REPLIES)
@@ -117,7 +120,6 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 	struct srp_cmd_args args;
 	int len;
 
-	assert(slot);
 	ch->free_slots = slot->next_free;
 	ch->busy++;
 	ch->busy_bytes += cmd->len;
@@ -127,7 +129,7 @@ void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd)
 	slot->answered = false;
 
 	/* Field by field: what describes no data is not read, and is large. */
-	args.tag = (uint64_t)slot->generation << 32 | slot->index;
+	args.tag = slot->tag;
 	args.lun = cmd->lun;
 	args.task_attr = SRP_TASK_SIMPLE;
 	args.cdb = cmd->cdb;
@@ -179,7 +181,7 @@ static void slot_free(struct ini_slot *slot)
 
 	ch->busy_bytes -= slot->cmd->len;
 	slot->cmd = NULL;
-	slot->generation++;
+	slot->tag += TAG_GENERATION;
 	slot->next_free = ch->free_slots;
 	ch->free_slots = slot;
 	ch->busy--;
@@ -269,8 +271,7 @@ static void rsp_received(struct ini_channel *ch, const void *iu, size_t len)
 	}
 	index = (uint32_t)rsp.tag;
 	slot = index < ch->slot_cnt ? &ch->slots[index] : NULL;
-	if (!slot || !slot->cmd || slot->answered ||
-	    slot->generation != rsp.tag >> 32) {
+	if (!slot || !slot->cmd || slot->answered || slot->tag != rsp.tag) {
 		protocol_error(ch, "answer to a command that was not sent");
 		return;
 	}
@@ -526,7 +527,7 @@ static int channel_make_slots(struct ini_channel *ch, struct xp *xp,
 
 		slot->channel = ch;
 		slot->index = (uint16_t)i;
-		slot->generation = generation;
+		slot->tag = generation * TAG_GENERATION + i;
 		slot->iu = ch->block + (size_t)i * IU_STRIDE;
 		slot->chain.send[0].addr = slot->iu;
 		slot->chain.send[0].mr = ch->block_mr;

@@ -34,10 +34,12 @@ struct ini_slot {
 	struct ini_slot *next_free;
 	uint8_t *iu;
 	uint16_t index;
-	uint32_t generation; /* part of the tag, to detect a stale answer */
-	bool sending;	     /* the SEND has not completed */
-	bool answered;	     /* SRP_RSP has arrived */
-	int err;	     /* result of the answer */
+	/* Of the next command, or of that in flight. The low half is the index,
+	 * the high half a generation, to detect a stale answer. */
+	uint64_t tag;
+	bool sending;  /* the SEND has not completed */
+	bool answered; /* SRP_RSP has arrived */
+	int err;       /* result of the answer */
 };
 
 /*
@@ -146,7 +148,7 @@ struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch);
 bool ini_channel_sent_before(const struct ini_channel *ch, uint64_t lun,
 			     uint64_t sent_no);
 
-/* Sends @cmd. answered() or lost() gives it back. */
+/* Sends @cmd, if ini_channel_can_send(). answered() or lost() gives it back. */
 void ini_channel_send(struct ini_channel *ch, struct ini_cmd *cmd);
 
 #endif

@@ -79,7 +79,7 @@ static void watch_due(struct reactor_timer *t)
 /* ---- sending ---- */
 
 /* The first channel with little to do, or else the one with the least. */
-static struct ini_channel *pick_channel(struct srpi_session *s)
+static inline struct ini_channel *pick_channel(struct srpi_session *s)
 {
 	struct ini_channel *best = NULL;
 
