@@ -182,7 +182,8 @@ wait "$daemon"
 rdma-discover --daemon -f "$work/rules" --period 2 -i link1 \
 	>"$VM_OUT/daemon.log" 2>&1 &
 daemon=$!
-wait_for 60 is_logged_in
+wait_for 60 grep -Eq 'login of the kernel: (done|is there already)' "$VM_OUT/daemon.log"
+is_logged_in
 kill "$target"
 ends_well "$target"
 wait_for 60 is_logged_out

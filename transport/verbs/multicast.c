@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The carrier of datagrams that is RDMA: a UD queue pair in a multicast group. It has its
- * own event channel, and the context that librdmacm has of the device; nothing of it is
- * shared with an instance of the provider.
+ * The carrier of datagrams that is RDMA: a UD queue pair in a multicast group. Its event
+ * channel and its context of the device are its own, so that it ends well also when the
+ * context of librdmacm has been cut (vb_cm_cut()).
  *
  * A datagram lies behind 40 bytes for the GRH. Nobody's address is in it that could be
  * answered on every fabric, so answers go to the group, too.
@@ -33,14 +33,17 @@ struct mcast {
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;
 	struct sockaddr_storage group;
+	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
-	bool has_qp;
-	bool joined;
+	struct ibv_qp *qp;
+	bool joined, attached;
+	union ibv_gid mgid; /* of the group, as are the others */
+	uint16_t mlid;
 	struct ibv_mr *mr;
 	struct ibv_ah *ah;
-	uint32_t qpn, qkey;	    /* of the group */
+	uint32_t qpn, qkey;
 	unsigned int send;	    /* slot to use next */
 	unsigned int sending;	    /* slots that the device has */
 	uint8_t (*slots)[SLOT_LEN]; /* RECVS, then SENDS */
@@ -62,7 +65,7 @@ static int mcast_post_recv(struct mcast *m, unsigned int slot)
 	struct ibv_recv_wr *bad;
 
 	grh_clear(m->slots[slot]);
-	return -ibv_post_recv(m->id->qp, &wr, &bad);
+	return -ibv_post_recv(m->qp, &wr, &bad);
 }
 
 /* ---- receive ---- */
@@ -169,7 +172,7 @@ static int mcast_send(struct dgram *d, const struct dgram_peer *to,
 	wr.wr.ud.ah = m->ah;
 	wr.wr.ud.remote_qpn = m->qpn;
 	wr.wr.ud.remote_qkey = m->qkey;
-	err = ibv_post_send(m->id->qp, &wr, &bad);
+	err = ibv_post_send(m->qp, &wr, &bad);
 	if (err)
 		return -err;
 	m->sending++;
@@ -183,12 +186,14 @@ static void mcast_close(struct dgram *d)
 {
 	struct mcast *m = mcast_of(d);
 
+	if (m->attached)
+		ibv_detach_mcast(m->qp, &m->mgid, m->mlid);
 	if (m->joined)
 		rdma_leave_multicast(m->id, (struct sockaddr *)&m->group);
 	if (m->ah)
 		ibv_destroy_ah(m->ah);
-	if (m->has_qp)
-		rdma_destroy_qp(m->id);
+	if (m->qp)
+		ibv_destroy_qp(m->qp);
 	if (m->mr)
 		ibv_dereg_mr(m->mr);
 	if (m->cq)
@@ -197,6 +202,8 @@ static void mcast_close(struct dgram *d)
 		ibv_destroy_comp_channel(m->comp);
 	if (m->pd)
 		ibv_dealloc_pd(m->pd);
+	if (m->ctx)
+		ibv_close_device(m->ctx);
 	if (m->id)
 		rdma_destroy_id(m->id);
 	if (m->events)
@@ -269,9 +276,24 @@ static int mcast_bind(struct mcast *m, const struct sockaddr *local)
 	return m->id->verbs ? 0 : -ENODEV;
 }
 
+static int mcast_open_device(struct mcast *m)
+{
+	m->ctx = ibv_open_device(m->id->verbs->device);
+	if (!m->ctx)
+		return errno ? -errno : -EIO;
+	m->pd = ibv_alloc_pd(m->ctx);
+	m->comp = ibv_create_comp_channel(m->ctx);
+	if (!m->pd || !m->comp)
+		return -errno;
+	m->cq = ibv_create_cq(m->ctx, RECVS + SENDS, NULL, m->comp, 0);
+	return m->cq ? 0 : -errno;
+}
+
 static int mcast_make_qp(struct mcast *m)
 {
 	struct ibv_qp_init_attr attr = {
+		.send_cq = m->cq,
+		.recv_cq = m->cq,
 		.cap = { .max_send_wr = SENDS,
 			 .max_recv_wr = RECVS,
 			 .max_send_sge = 1,
@@ -279,19 +301,29 @@ static int mcast_make_qp(struct mcast *m)
 		.qp_type = IBV_QPT_UD,
 	};
 
-	m->pd = ibv_alloc_pd(m->id->verbs);
-	m->comp = ibv_create_comp_channel(m->id->verbs);
-	if (!m->pd || !m->comp)
+	m->qp = ibv_create_qp(m->pd, &attr);
+	return m->qp ? 0 : -errno;
+}
+
+/* To RTS. The connection manager knows the port and the keys. */
+static int mcast_start_qp(struct mcast *m)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask;
+	int err;
+
+	if (rdma_init_qp_attr(m->id, &attr, &mask))
 		return -errno;
-	m->cq = ibv_create_cq(m->id->verbs, RECVS + SENDS, NULL, m->comp, 0);
-	if (!m->cq)
-		return -errno;
-	attr.send_cq = m->cq;
-	attr.recv_cq = m->cq;
-	if (rdma_create_qp(m->id, m->pd, &attr))
-		return -errno;
-	m->has_qp = true;
-	return 0;
+	err = -ibv_modify_qp(m->qp, &attr, mask);
+	attr.qp_state = IBV_QPS_RTR;
+	if (!err)
+		err = -ibv_modify_qp(m->qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = 0;
+	if (!err)
+		err = -ibv_modify_qp(m->qp, &attr,
+				     IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return err;
 }
 
 static int mcast_post_all(struct mcast *m)
@@ -310,6 +342,22 @@ static int mcast_post_all(struct mcast *m)
 	return err ? err : -ibv_req_notify_cq(m->cq, 0);
 }
 
+static int mcast_attach(struct mcast *m, const struct rdma_ud_param *ud)
+{
+	int err;
+
+	m->qpn = ud->qp_num;
+	m->qkey = ud->qkey;
+	m->mgid = ud->ah_attr.grh.dgid;
+	m->mlid = ud->ah_attr.dlid;
+	m->ah = ibv_create_ah(m->pd, (struct ibv_ah_attr *)&ud->ah_attr);
+	if (!m->ah)
+		return -errno;
+	err = -ibv_attach_mcast(m->qp, &m->mgid, m->mlid);
+	m->attached = !err;
+	return err;
+}
+
 static int mcast_join(struct mcast *m)
 {
 	struct rdma_cm_event *event;
@@ -321,10 +369,7 @@ static int mcast_join(struct mcast *m)
 	if (!event)
 		return err;
 	m->joined = true;
-	m->qpn = event->param.ud.qp_num;
-	m->qkey = event->param.ud.qkey;
-	m->ah = ibv_create_ah(m->pd, &event->param.ud.ah_attr);
-	err = m->ah ? 0 : -errno;
+	err = mcast_attach(m, &event->param.ud);
 	rdma_ack_cm_event(event);
 	return err;
 }
@@ -362,7 +407,11 @@ int dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
 	mcast_set_group(m, local);
 	err = mcast_bind(m, local);
 	if (!err)
+		err = mcast_open_device(m);
+	if (!err)
 		err = mcast_make_qp(m);
+	if (!err)
+		err = mcast_start_qp(m);
 	if (!err)
 		err = mcast_post_all(m);
 	if (!err)
