@@ -4,9 +4,8 @@
 #include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
-#include <glob.h>
-#include <ifaddrs.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -404,29 +403,25 @@ bool listen_point_is_wildcard(const struct listen_point *p)
 	return IN6_IS_ADDR_UNSPECIFIED(&sin6->sin6_addr);
 }
 
-/* The kernel lists the interface of each entry of the GID tables. */
-bool listen_is_rdma_interface(const char *name)
+const struct sockaddr_ll *listen_interface(const struct ifaddrs *list,
+					   const char *name)
 {
-	char line[IF_NAMESIZE + 1];
-	bool found = false;
-	glob_t g;
-
-	if (glob("/sys/class/infiniband/*/ports/*/gid_attrs/ndevs/*", 0, NULL,
-		 &g))
-		return false;
-	for (size_t i = 0; i < g.gl_pathc && !found; i++) {
-		FILE *f = fopen(g.gl_pathv[i], "re");
-
-		if (!f)
-			continue;
-		if (fgets(line, sizeof(line), f)) {
-			line[strcspn(line, "\n")] = '\0';
-			found = strcmp(line, name) == 0;
-		}
-		fclose(f);
+	for (; list; list = list->ifa_next) {
+		if (list->ifa_addr && list->ifa_addr->sa_family == AF_PACKET &&
+		    strcmp(list->ifa_name, name) == 0)
+			return (const void *)list->ifa_addr;
 	}
-	globfree(&g);
-	return found;
+	return NULL;
+}
+
+/* A GID of InfiniBand is no address of its interfaces. */
+bool listen_is_rdma(const struct ifaddrs *list, const struct ifaddrs *ifa,
+		    const struct own_gids *gids)
+{
+	const struct sockaddr_ll *sll = listen_interface(list, ifa->ifa_name);
+
+	return (sll && sll->sll_hatype == ARPHRD_INFINIBAND) ||
+	       own_gids_have(gids, ifa->ifa_addr);
 }
 
 /* True if other hosts can reach the wildcard address @p through @ifa. */
@@ -445,8 +440,7 @@ static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
 	} else if (ifa->ifa_addr->sa_family != AF_INET) {
 		return false;
 	}
-	return !xp_kind_traits(p->kind)->needs_device ||
-	       listen_is_rdma_interface(ifa->ifa_name);
+	return true;
 }
 
 static struct listen_point with_port_of(const struct listen_point *p,
@@ -466,6 +460,8 @@ static struct listen_point with_port_of(const struct listen_point *p,
 unsigned int listen_point_reach(const struct listen_point *p,
 				struct listen_point *ret, unsigned int max)
 {
+	bool needs_device = xp_kind_traits(p->kind)->needs_device;
+	struct own_gids gids = { .cnt = 0 };
 	struct ifaddrs *list;
 	unsigned int cnt = 0;
 
@@ -475,8 +471,11 @@ unsigned int listen_point_reach(const struct listen_point *p,
 	}
 	if (getifaddrs(&list))
 		return 0;
+	if (needs_device)
+		own_gids_get(&gids);
 	for (struct ifaddrs *ifa = list; ifa && cnt < max; ifa = ifa->ifa_next)
-		if (reaches(p, ifa))
+		if (reaches(p, ifa) &&
+		    (!needs_device || listen_is_rdma(list, ifa, &gids)))
 			ret[cnt++] = with_port_of(p, ifa->ifa_addr);
 	freeifaddrs(list);
 	return cnt;

@@ -8,11 +8,14 @@
 #ifndef TARGET_LISTEN_H
 #define TARGET_LISTEN_H
 
+#include <ifaddrs.h>
+#include <netpacket/packet.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 
 #include "target/options.h"
 #include "target/port/port.h"
+#include "transport/own_gids.h"
 
 /* What was asked for: a URI, or the default. */
 struct listen_request {
@@ -73,8 +76,12 @@ listen_request_of(const struct listen_points *points, unsigned int tag);
 bool listen_point_is_loopback(const struct listen_point *p);
 /* True if it stands for every address of its family. */
 bool listen_point_is_wildcard(const struct listen_point *p);
-/* True if interface @name belongs to an RDMA device. */
-bool listen_is_rdma_interface(const char *name);
+/* What @list, of getifaddrs(), has about interface @name; or NULL. */
+const struct sockaddr_ll *listen_interface(const struct ifaddrs *list,
+					   const char *name);
+/* True if @ifa, of @list, is an address of an RDMA device. */
+bool listen_is_rdma(const struct ifaddrs *list, const struct ifaddrs *ifa,
+		    const struct own_gids *gids);
 
 #define LISTEN_TEXT_SIZE 64
 

@@ -2,9 +2,7 @@
 #include "target/responder_set.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
-#include <netpacket/packet.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -29,20 +27,6 @@ struct own_addresses {
 
 /* ---- the addresses of this machine ---- */
 
-/* if_nametoindex() needs a call that the sandbox does not allow. */
-static unsigned int own_ifindex(const struct ifaddrs *list, const char *name)
-{
-	for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
-		if (ifa->ifa_addr && ifa->ifa_addr->sa_family == AF_PACKET &&
-		    strcmp(ifa->ifa_name, name) == 0)
-			return (unsigned int)((const struct sockaddr_ll
-						       *)(const void *)
-						      ifa->ifa_addr)
-				->sll_ifindex;
-	}
-	return 0;
-}
-
 /* True if @name is in @names, NAME,NAME. */
 static bool is_among(const char *names, const char *name)
 {
@@ -57,30 +41,37 @@ static bool is_among(const char *names, const char *name)
 	return false;
 }
 
-static void own_add(struct own_addresses *own, const struct ifaddrs *ifa)
+/* if_nametoindex() needs a call that the sandbox does not allow. */
+static void own_add(struct own_addresses *own, const struct ifaddrs *ifa,
+		    const struct own_gids *gids)
 {
 	struct own_address *a = &own->all[own->cnt];
+	const struct sockaddr_ll *sll =
+		listen_interface(own->list, ifa->ifa_name);
 
 	*a = (struct own_address){
 		.name = ifa->ifa_name,
-		.ifindex = own_ifindex(own->list, ifa->ifa_name),
+		.ifindex = sll ? (unsigned int)sll->sll_ifindex : 0,
 		.addr = ifa->ifa_addr,
 		.addr_len = ifa->ifa_addr->sa_family == AF_INET
 				    ? sizeof(struct sockaddr_in)
 				    : sizeof(struct sockaddr_in6),
 		.is_loopback = ifa->ifa_flags & IFF_LOOPBACK,
-		.is_rdma = listen_is_rdma_interface(ifa->ifa_name),
+		.is_rdma = listen_is_rdma(own->list, ifa, gids),
 	};
 	own->cnt += a->ifindex != 0;
 }
 
 static void own_get(struct own_addresses *own, const char *interfaces)
 {
+	struct own_gids gids;
+
 	own->cnt = 0;
 	if (getifaddrs(&own->list)) {
 		own->list = NULL;
 		return;
 	}
+	own_gids_get(&gids);
 	for (struct ifaddrs *ifa = own->list; ifa; ifa = ifa->ifa_next) {
 		if (!ifa->ifa_addr || !(ifa->ifa_flags & IFF_UP) ||
 		    (ifa->ifa_addr->sa_family != AF_INET &&
@@ -88,7 +79,7 @@ static void own_get(struct own_addresses *own, const char *interfaces)
 			continue;
 		if (own->cnt < INTERFACES_MAX &&
 		    (!interfaces || is_among(interfaces, ifa->ifa_name)))
-			own_add(own, ifa);
+			own_add(own, ifa, &gids);
 	}
 }
 
