@@ -191,6 +191,19 @@ over_v1() { there rdma-discover --json "$@" | grep -q "srp+tcp://192.0.2.1:$PORT
 t_check 'by multicast, where it listens on all addresses' \
 	over_v1 --carrier multicast -i v1
 t_check 'by unicast' over_v1 "192.0.2.1:$PORT"
+stop "$SERVER"
+for host in 0.0.0.0 '[::]'; do
+	serve --listen "srp+tcp://$host:5555"
+	t_check "by multicast, where it listens at $host and the group's port" \
+		is 'multicast srp+tcp://192.0.2.1:5555' \
+		"$(there rdma-discover --json --carrier multicast -i v1 | python3 -c '
+import json, sys
+t, = json.load(sys.stdin)["targets"]
+print(*t["answered_by"], t["addresses"][0]["uri"])')"
+	t_check 'and by unicast' there rdma-discover 192.0.2.1
+	stop "$SERVER"
+done
+serve --listen "srp+tcp://0.0.0.0:$PORT"
 no_route() {
 	there ip route add unreachable 192.0.2.1/32
 	there rdma-discover -t 0.5 --carrier multicast | grep -q 'not usable here: No route'

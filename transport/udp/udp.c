@@ -100,15 +100,33 @@ static struct udp *udp_new(int family, enum dgram_carrier carrier, int *ret_err)
 	return NULL;
 }
 
-/* The wildcard of IPv6 includes IPv4, as for listeners. */
+static int udp_set(const struct udp *u, int level, int name, const void *value,
+		   socklen_t len)
+{
+	return setsockopt(u->base.fd, level, name, value, len) ? -errno : 0;
+}
+
+static int udp_set_int(const struct udp *u, int level, int name, int value)
+{
+	return udp_set(u, level, name, &value, sizeof(value));
+}
+
+/* The wildcard of IPv6 includes IPv4, as for listeners. At the port of the group, a
+ * wildcard shares it with the members of the group, and leaves to them what is sent to the
+ * group. */
 static int udp_bind(struct udp *u, const struct sockaddr *addr,
 		    socklen_t addr_len)
 {
-	const int off = 0;
+	const struct sockaddr_in *sin = (const void *)addr;
 
-	if (addr->sa_family == AF_INET6)
-		setsockopt(u->base.fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
-			   sizeof(off));
+	if (addr->sa_family == AF_INET6) {
+		udp_set_int(u, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+		udp_set_int(u, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	}
+	udp_set_int(u, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	/* The port has the same place in both families. */
+	if (ntohs(sin->sin_port) == DGRAM_GROUP_PORT)
+		udp_set_int(u, SOL_SOCKET, SO_REUSEADDR, 1);
 	return bind(u->base.fd, addr, addr_len) ? -errno : 0;
 }
 
@@ -150,17 +168,6 @@ static void udp_set_group(struct udp *u, int family, unsigned int ifindex)
 	inet_pton(AF_INET6, DGRAM_GROUP_IPV6, &sin6->sin6_addr);
 	sin6->sin6_scope_id = ifindex;
 	u->group_len = sizeof(*sin6);
-}
-
-static int udp_set(const struct udp *u, int level, int name, const void *value,
-		   socklen_t len)
-{
-	return setsockopt(u->base.fd, level, name, value, len) ? -errno : 0;
-}
-
-static int udp_set_int(const struct udp *u, int level, int name, int value)
-{
-	return udp_set(u, level, name, &value, sizeof(value));
 }
 
 /* What is sent leaves by @ifindex, for the next hop, and is heard here, too. */
