@@ -24,9 +24,9 @@ done
 export RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/rbd
 export CEPH_CONF=$work/ceph/ceph.conf
 
-# gateway NUMBER [ARG]: starts a target; its process is ${gate[NUMBER]}. A second of
-# silence would be enough, but an emulated gateway on a busy machine may be silent for
-# that long: the other one takes over, is silent, too, and so on.
+# gateway NUMBER [ARG]: starts a target; its process is ${gate[NUMBER]}. A second is
+# too short for failover-after here: the cluster of an emulated guest may not pass on
+# a beat for that long.
 gate=(0 0 0)
 gateway() {
 	local n=$1 log=$VM_OUT/gateway$1.log
@@ -70,8 +70,8 @@ step "a cluster starts"
 "$scripts/ceph" up "$work/ceph" --size 536870912
 rbd create -s 64M img
 gateway 1 role=active
-gateway 2
 
+# Alone: if another target took over from it, there would be no path to that one.
 step "fio verifies the image through the kernel's initiator"
 gateway_names 1
 disk1=$(vm_kernel_login --disks 1 "$id_ext" "$ioc_guid" 10.0.0.1:5551)
@@ -81,12 +81,16 @@ sed -i '/^\[odd\]/,$d' "$VM_OUT/kernel.fio"
 fio_run "$VM_OUT/kernel.fio"
 
 step "both are one disk, with a path by each"
+gateway 2
+knows_active() { grep -q 'in standby .*; 1 is active' "$VM_OUT/gateway2.log"; }
+wait_for 60 knows_active
 gateway_names 2
 disk2=$(vm_kernel_login --disks 1 "$id_ext" "$ioc_guid" 10.0.0.2:5552)
 for disk in "$disk1" "$disk2"; do
 	sg_vpd --page=di "$disk" | grep 'naa' || true
-	sg_rtpg "$disk" >>"$VM_OUT/rtpg.txt"
+	sg_rtpg "$disk" >"$VM_OUT/rtpg.${disk##*/}"
 done
+cmp "$VM_OUT/rtpg.${disk1##*/}" "$VM_OUT/rtpg.${disk2##*/}"
 # The table that multipathd would make: a group for each path, by ALUA.
 table="0 $(blockdev --getsz "$disk1") multipath 1 queue_if_no_path 1 alua 2 1"
 for disk in "$disk1" "$disk2"; do
