@@ -17,27 +17,38 @@ static bool reload_apply(struct manage *m, const json_t *want,
 	if (good)
 		manage_warn_of_numbers(m, want);
 	manage_unlock(m);
-	if (good)
-		manage_await_sessions(m);
+	return good;
+}
+
+static bool reload_read(struct manage *m, json_t **ret_changes,
+			struct manage_fault *f)
+{
+	struct error e;
+	json_t *want = config_read(m->server->opt->config, &e);
+	bool good;
+
+	if (!want)
+		return manage_refuse(f, "configuration", "", "%s", e.text);
+	good = reload_apply(m, want, ret_changes, f);
+	json_decref(want);
 	return good;
 }
 
 static bool reload_file(struct manage *m, json_t **ret_changes,
 			struct manage_fault *f)
 {
-	struct error e;
-	json_t *want;
 	bool good;
 
 	if (!m->file) {
 		*ret_changes = json_array();
 		return true;
 	}
-	want = config_read(m->server->opt->config, &e);
-	if (!want)
-		return manage_refuse(f, "configuration", "", "%s", e.text);
-	good = reload_apply(m, want, ret_changes, f);
-	json_decref(want);
+	/* The text that was read last is also applied last. */
+	pthread_mutex_lock(&m->reload_lock);
+	good = reload_read(m, ret_changes, f);
+	pthread_mutex_unlock(&m->reload_lock);
+	if (good)
+		manage_await_sessions(m);
 	return good;
 }
 
@@ -59,22 +70,31 @@ bool manage_reload(struct manage *m, json_t **ret_changes,
 
 /* ---- SIGHUP ---- */
 
+/* The file may have changed after it was read: what is asked for in the meantime
+ * is done after that, once. */
 static void *reload_main(void *arg)
 {
 	struct manage *m = arg;
+	unsigned int done = atomic_load(&m->reloads);
 	struct manage_fault f;
-	json_t *changes = NULL;
 
-	manage_reload(m, &changes, &f);
-	json_decref(changes);
-	atomic_store(&m->reloading, false);
+	do {
+		json_t *changes = NULL;
+
+		manage_reload(m, &changes, &f);
+		json_decref(changes);
+	} while (!atomic_compare_exchange_strong(&m->reloads, &done, 0));
 	return NULL;
 }
 
 void manage_begin_reload(struct manage *m)
 {
-	if (atomic_exchange(&m->reloading, true)) {
-		log_warn("the configuration is being applied already");
+	struct log_about about = { .event = "config" };
+
+	if (atomic_fetch_add(&m->reloads, 1) > 0) {
+		log_event(LOG_NOTICE, &about,
+			  "the configuration is being applied; it will be "
+			  "applied again after that");
 		return;
 	}
 	if (m->has_reloader)
@@ -83,7 +103,7 @@ void manage_begin_reload(struct manage *m)
 		pthread_create(&m->reloader, NULL, reload_main, m) == 0;
 	if (m->has_reloader)
 		return;
-	atomic_store(&m->reloading, false);
+	atomic_store(&m->reloads, 0);
 	log_error("the configuration is not applied: no thread can be "
 		  "started");
 }

@@ -3,7 +3,9 @@
  * The configuration of a running target as a whole: what a difference is, that it is made
  * as a whole or not at all, and what is saved and read again.
  */
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -398,6 +400,24 @@ static void refused_save_keeps_the_file(void **state)
 
 /* ---- reading again ---- */
 
+/* The linker puts this before config_read(): once, it waits with the file read. */
+static atomic_bool holds_reader;
+static sem_t has_read;
+static sem_t goes_on;
+
+json_t *__real_config_read(const char *path, struct error *e);
+json_t *__wrap_config_read(const char *path, struct error *e);
+json_t *__wrap_config_read(const char *path, struct error *e)
+{
+	json_t *config = __real_config_read(path, e);
+
+	if (atomic_exchange(&holds_reader, false)) {
+		sem_post(&has_read);
+		sem_wait(&goes_on);
+	}
+	return config;
+}
+
 static void reload_makes_what_the_file_says(void **state)
 {
 	t_server_write("c.json", t_json("{'max-logins': 9, 'backing': ["
@@ -449,6 +469,23 @@ static void hangup_reads_the_file_again(void **state)
 	t_server_await_log("configuration: change target: max-logins");
 }
 
+static void hangup_while_reloading_reloads_again(void **state)
+{
+	sem_init(&has_read, 0, 0);
+	sem_init(&goes_on, 0, 0);
+	t_server_write("c.json", t_json("{'max-logins': 9}"));
+	atomic_store(&holds_reader, true);
+	t_server_signal(SIGHUP);
+	sem_wait(&has_read);
+	t_server_write("c.json", t_json("{'max-host-logins': 8}"));
+	t_server_signal(SIGHUP);
+	t_server_await_log("it will be applied again after that");
+	sem_post(&goes_on);
+	t_server_await_log("configuration: change target: max-host-logins");
+	sem_destroy(&goes_on);
+	sem_destroy(&has_read);
+}
+
 /* ---- auto-save ---- */
 
 static int start_auto_save(void **state)
@@ -497,6 +534,7 @@ int main(void)
 	T_ADD(&t, reload_of_a_broken_file_is_refused);
 	T_ADD(&t, reload_warns_of_luns_that_will_change);
 	T_ADD(&t, hangup_reads_the_file_again);
+	T_ADD(&t, hangup_while_reloading_reloads_again);
 	with_file = t.cnt;
 	T_ADD(&t, change_saves_itself);
 	T_ADD(&t, change_that_is_not_saved_warns);
