@@ -112,12 +112,29 @@ static int manage_use_kind(void *user, enum xp_kind kind, bool await,
 
 /* ---- the configuration ---- */
 
+/* A listener has no other keys. */
+static const char *manage_listener_keys(const struct xp_route *route,
+					char buf[static 32])
+{
+	int len = 0;
+
+	buf[0] = '\0';
+	if (route->has_pkey)
+		len = snprintf(buf, 32, "?pkey=%04x", route->pkey);
+	if (route->has_sl)
+		snprintf(buf + len, 32 - (size_t)len, "%csl=%u",
+			 len ? '&' : '?', route->sl);
+	return buf;
+}
+
 json_t *manage_listener_text(const struct listen_point *point)
 {
 	char text[LISTEN_TEXT_SIZE];
+	char keys[32];
 
-	return json_sprintf("%s://%s", xp_kind_scheme(point->kind),
-			    listen_point_text(point, text));
+	return json_sprintf("%s://%s%s", xp_kind_scheme(point->kind),
+			    listen_point_text(point, text),
+			    manage_listener_keys(&point->route, keys));
 }
 
 static bool manage_read_uri(const char *text, struct xp_uri *uri)

@@ -25,7 +25,7 @@ bool manage_listens(const struct manage *m, const char *uri);
 /* Is that address with these keys, however it is written, in @list? */
 bool manage_has_listener(const json_t *list, const char *uri);
 
-/* Returns "srp+tcp://10.0.0.1:5555", which the caller frees. */
+/* Returns "srp+rdma://10.0.0.1:5555?pkey=8001&sl=3", which the caller frees. */
 json_t *manage_listener_text(const struct listen_point *point);
 
 #endif
