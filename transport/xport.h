@@ -82,8 +82,10 @@ struct xp_config {
 	struct reactor *reactor;
 	/* Bytes of the largest IU that this side receives. */
 	size_t recv_len;
-	/* The byte at this offset of every received IU is aligned to 512: there
-	 * immediate data begins. 0: the IU itself is aligned. */
+	/* Where immediate data begins. If the device places the IUs (verbs),
+	 * the byte at this offset of every received IU is aligned to 512. 0:
+	 * the IU itself is aligned. Over TCP, IUs lie where they arrived, which
+	 * has no alignment. */
 	size_t recv_aligned_at;
 	/* Work requests per channel; 0 = XP_SEND_DEPTH. */
 	unsigned int send_depth;
@@ -159,11 +161,11 @@ void xp_mr_remote(const struct xp_mr *mr, const struct xp_chan *ch,
 
 /* ---- channels ---- */
 
-/* A received IU. The buffer is the user's until xp_iu_release(). */
+/* A received IU. Its bytes are the user's until xp_iu_release(). */
 struct xp_iu {
 	struct list node; /* private */
 	void *data;
-	uint32_t len; /* bytes received */
+	uint32_t len; /* bytes received; behind them may lie other IUs */
 	struct xp_chan *ch;
 	struct xp_mr *mr; /* the region that data lies in; NULL: none */
 };

@@ -18,7 +18,8 @@
 #include "base/file_lock.h"
 #include "base/log.h"
 
-/* Immediate data lies on multiples of this (xp_config.recv_aligned_at). */
+/* Immediate data over verbs lies on multiples of this
+ * (xp_config.recv_aligned_at). */
 #define MEMORY_UNIT 512u
 
 #define FALLBACK_BLOCK 4096u

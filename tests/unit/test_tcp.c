@@ -299,6 +299,26 @@ static void keep(struct t_end *end, struct xp_iu *iu)
 	xp_iu_release(iu);
 }
 
+static void an_iu_is_not_copied(void **state)
+{
+	struct tcp_hdr hdr = { .op = TCP_MSG, .data_len = BLOCK };
+	uint8_t buf[TCP_HDR_LEN + BLOCK] = { 0 };
+	struct raw r;
+
+	raw_open(&r, NULL);
+	r.end->on_received = keep;
+	raw_hdr(buf, &hdr);
+	memcpy(buf + TCP_HDR_LEN, "hello", 5);
+	for (unsigned int i = 0; i < 20; i++) {
+		memset(got, 0, sizeof(got));
+		t_raw_send(r.fd, buf, sizeof(buf));
+		T_WAIT(r.w, r.end->received == i + 1);
+		assert_memory_equal(got, "hello", 5);
+	}
+	assert_int_equal(xp_get_stats(r.w->server)->copied, 0);
+	raw_close(&r);
+}
+
 static void bytes_may_come_one_by_one(void **state)
 {
 	struct tcp_hdr hdr = { .op = TCP_WRITE,
@@ -482,6 +502,7 @@ int main(void)
 	T_ADD(&t, oldest_pending_connection_makes_room);
 	T_ADD_ROWS(&t, rule_cases, who_breaks_a_rule_is_told_to_go);
 	T_ADD(&t, an_answer_of_the_wrong_length_is_none);
+	T_ADD(&t, an_iu_is_not_copied);
 	T_ADD(&t, bytes_may_come_one_by_one);
 	T_ADD_ROWS(&t, half_cases, half_an_iu_is_not_waited_for_for_ever);
 	T_ADD(&t, an_idle_peer_is_left_alone);

@@ -34,25 +34,31 @@ static void *tcp_chan_cut(void *block, size_t *off, size_t len, size_t align)
 	return block ? (char *)block + at : NULL;
 }
 
+/* At least four of the largest IUs fit. */
+static size_t tcp_stage_len(const struct xp_config *cfg)
+{
+	size_t len = 4 * (cfg->recv_len + TCP_HDR_LEN_MAX);
+
+	return len > TCP_STAGE_LEN ? len : TCP_STAGE_LEN;
+}
+
 /* Returns the length of the block. */
 static size_t tcp_chan_lay_out(struct tcp_chan *ch)
 {
 	const struct xp_config *cfg = &ch->base.xp->cfg;
 	size_t tx_cnt = cfg->send_depth + TCP_ANSWERS_MAX;
-	size_t first;
 	size_t off = 0;
 
-	xp_core_recv_layout(cfg, &ch->iu_stride, &first);
+	ch->stage_len = tcp_stage_len(cfg);
 	ch->txs = tcp_chan_cut(ch->block, &off, tx_cnt * sizeof(*ch->txs), 64);
-	ch->rx.stage = tcp_chan_cut(ch->block, &off, TCP_STAGE_LEN, 64);
 	ch->iov = tcp_chan_cut(ch->block, &off, TCP_IOV_MAX * sizeof(*ch->iov),
 			       64);
 	ch->ius = tcp_chan_cut(ch->block, &off, ch->iu_cnt * sizeof(*ch->ius),
 			       64);
-	ch->iu_data = tcp_chan_cut(ch->block, &off,
-				   first + ch->iu_cnt * ch->iu_stride, 4096);
-	if (ch->iu_data)
-		ch->iu_data += first;
+	ch->stages = tcp_chan_cut(ch->block, &off,
+				  (ch->iu_cnt + 1) * sizeof(*ch->stages), 64);
+	ch->stage_data = tcp_chan_cut(ch->block, &off,
+				      (ch->iu_cnt + 1) * ch->stage_len, 4096);
 	return off;
 }
 
@@ -65,7 +71,10 @@ static int tcp_chan_alloc_block(struct tcp_chan *ch)
 		ch->block = NULL;
 		return -ENOMEM;
 	}
+	/* An idle channel touches few of the pages. */
+	madvise(ch->block, ch->block_len, MADV_NOHUGEPAGE);
 	tcp_chan_lay_out(ch);
+	ch->rx.stage = tcp_stage_get(ch);
 	ch->recv_mr.xp = ch->base.xp;
 	ch->recv_mr.addr = ch->block;
 	ch->recv_mr.len = ch->block_len;
@@ -79,7 +88,7 @@ static void tcp_chan_destroy(struct tcp_chan *ch)
 
 	/* Some may have been released in this turn and are in xp->released. */
 	for (unsigned int i = 0; i < ch->used_ius; i++)
-		list_del(&ch->ius[i].node);
+		list_del(&ch->ius[i].base.node);
 	list_del(&ch->node);
 	if (list_empty(&xp->chans))
 		reactor_timer_stop(&xp->look);
@@ -102,7 +111,7 @@ static void tcp_chan_timed_out(struct reactor_timer *t);
 static void tcp_chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
 {
 	ch->fd = -1;
-	ch->rx.window = TCP_STAGE_LEN;
+	ch->rx.window = TCP_WINDOW_LEN;
 	/* One more than granted: for a peer that keeps to its credits there is
 	 * always one. */
 	ch->iu_cnt = recv_cnt + 1;
@@ -113,6 +122,7 @@ static void tcp_chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
 	list_init(&ch->reads);
 	list_init(&ch->free_tx);
 	list_init(&ch->free_ius);
+	list_init(&ch->free_stages);
 	reactor_timer_init(&ch->timer, tcp_chan_timed_out);
 	snprintf(ch->base.device, sizeof(ch->base.device), "tcp");
 }
@@ -268,7 +278,7 @@ static void tcp_chan_send_cm(struct tcp_chan *ch,
 {
 	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
 
-	io_uring_prep_send(sqe, ch->fd, ch->rx.stage, ch->cm_len,
+	io_uring_prep_send(sqe, ch->fd, ch->rx.stage->data, ch->cm_len,
 			   MSG_NOSIGNAL | MSG_WAITALL);
 	ch->tx_op.done = done;
 	reactor_prep_done(sqe, &ch->tx_op);
@@ -293,7 +303,7 @@ static void tcp_chan_read_answer(struct tcp_chan *ch);
 
 static void tcp_chan_answered(struct tcp_chan *ch, const struct tcp_cm *cm)
 {
-	const uint8_t *pdata = ch->rx.stage + TCP_CM_LEN;
+	const uint8_t *pdata = ch->rx.stage->data + TCP_CM_LEN;
 
 	if (cm->type == TCP_CM_REJECT) {
 		xp_core_keep_reject(&ch->base, pdata, cm->data_len);
@@ -326,7 +336,7 @@ static void tcp_chan_answer_read(struct reactor_op *op, int res,
 		tcp_chan_read_answer(ch);
 		return;
 	}
-	err = tcp_cm_decode(ch->rx.stage, &cm);
+	err = tcp_cm_decode(ch->rx.stage->data, &cm);
 	if (!err && cm.type == TCP_CM_CONNECT)
 		err = -EBADMSG;
 	if (err)
@@ -341,8 +351,8 @@ static void tcp_chan_read_answer(struct tcp_chan *ch)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
 
-	io_uring_prep_recv(sqe, ch->fd, ch->rx.stage + ch->rx.len,
-			   TCP_STAGE_LEN - ch->rx.len, 0);
+	io_uring_prep_recv(sqe, ch->fd, ch->rx.stage->data + ch->rx.len,
+			   TCP_WINDOW_LEN - ch->rx.len, 0);
 	ch->rx_op.done = tcp_chan_answer_read;
 	reactor_prep_done(sqe, &ch->rx_op);
 	ch->rx_busy = true;
@@ -434,8 +444,8 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		return err;
 	}
 	memcpy(&ch->addr, addr, addr_len);
-	ch->cm_len = tcp_cm_encode(ch->rx.stage, TCP_CM_CONNECT, params->pdata,
-				   params->pdata_len);
+	ch->cm_len = tcp_cm_encode(ch->rx.stage->data, TCP_CM_CONNECT,
+				   params->pdata, params->pdata_len);
 	tcp_chan_start_connect(ch, addr_len);
 	ch->timeout_ms =
 		params->timeout_ms ? params->timeout_ms : CONNECT_TIMEOUT_MS;
@@ -473,8 +483,8 @@ int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	ch->order = req->order;
 	free(req);
 	tcp_chan_name_local(ch);
-	ch->cm_len = tcp_cm_encode(ch->rx.stage, TCP_CM_ACCEPT, params->pdata,
-				   params->pdata_len);
+	ch->cm_len = tcp_cm_encode(ch->rx.stage->data, TCP_CM_ACCEPT,
+				   params->pdata, params->pdata_len);
 	tcp_chan_send_cm(ch, tcp_chan_answer_sent);
 	*ret_ch = &ch->base;
 	return 0;

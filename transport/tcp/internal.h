@@ -31,7 +31,10 @@
  * from it. */
 #define TCP_ANSWERS_MAX 64u
 /* Bytes to read ahead, to get many messages at once. */
-#define TCP_STAGE_LEN 16384u
+#define TCP_WINDOW_LEN 16384u
+/* Of a longer one, less remains unused at its end, and a held IU pins more
+ * memory. */
+#define TCP_STAGE_LEN 65536u
 /* Pieces of memory in one call: the kernel's UIO_MAXIOV. */
 #define TCP_IOV_MAX 1024u
 
@@ -70,22 +73,38 @@ struct tcp_tx {
 	uint8_t head[TCP_HDR_LEN + TCP_INLINE_MAX];
 };
 
+/*
+ * Memory into which the socket is read. IUs are given to the user where they
+ * lie. There is one stage more than there are IUs. So while each IU pins one
+ * stage, there is one to read into.
+ */
+struct tcp_stage {
+	struct list node; /* chan.free_stages */
+	uint8_t *data;
+	unsigned int held; /* its IUs that are not released */
+};
+
+struct tcp_iu {
+	struct xp_iu base;
+	struct tcp_stage *stage;
+};
+
 /* The receiving part: bytes read ahead, and the message that has begun. */
 struct tcp_rx {
-	uint8_t *stage;
+	struct tcp_stage *stage;
 	size_t off;    /* of the first byte that was not handled */
 	size_t len;    /* end of the bytes in the stage */
 	size_t window; /* bytes to read ahead */
 	size_t asked;  /* bytes that the operation in flight asks for */
 	bool emptied;  /* the socket gave fewer bytes than that */
 	bool blocked;  /* no IU is free, or too many READs are waiting */
-	bool body;     /* after a header; left bytes of data are missing */
+	bool body;     /* after a header; left bytes of data are not handled */
 	enum tcp_op op;
 	uint64_t left;
 	struct iovec sink[TCP_REGIONS_MAX + 1]; /* + 1: the stage */
 	unsigned int sink_cnt;
 	unsigned int sink_at;
-	struct xp_iu *iu; /* MSG */
+	struct tcp_iu *iu; /* MSG */
 	struct msghdr msg;
 	/* For tcp_look(). */
 	uint64_t seen;
@@ -124,7 +143,9 @@ struct tcp_chan {
 
 	struct tcp_rx rx;
 	struct list free_ius;
+	struct list free_stages;
 	unsigned int used_ius;
+	unsigned int used_stages;
 	unsigned int iu_cnt;
 	struct xp_mr recv_mr;
 
@@ -136,9 +157,10 @@ struct tcp_chan {
 	size_t block_len;
 	struct tcp_tx *txs;
 	struct iovec *iov;
-	struct xp_iu *ius;
-	uint8_t *iu_data;
-	size_t iu_stride;
+	struct tcp_iu *ius;
+	struct tcp_stage *stages;
+	uint8_t *stage_data;
+	size_t stage_len;
 };
 
 struct tcp_request {
@@ -224,6 +246,8 @@ void tcp_read_answered(struct tcp_chan *ch, struct tcp_tx *tx);
 
 /* ---- recv.c ---- */
 
+/* A stage that is free; never NULL. */
+struct tcp_stage *tcp_stage_get(struct tcp_chan *ch);
 /* Handles what was read, and reads more. */
 void tcp_rx_run(struct tcp_chan *ch);
 void tcp_post_recv(struct xp *xp, struct list *ius);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving part of a channel of the tcp provider. It reads ahead into the
- * stage, as many messages as have arrived. Data of the last message that has
- * not arrived yet is read directly to its destination, and the bytes behind it
- * into the stage again. rx_begin() checks every field that a peer sends.
+ * The receiving part of a channel of the tcp provider. It reads ahead into a
+ * stage, as many messages as have arrived. An IU stays there until the user
+ * releases it, and no other byte is written to where it lies. Data of an RDMA
+ * operation that has not arrived yet is read directly to its destination, and
+ * the bytes behind it into the stage again. rx_begin() checks every field that
+ * a peer sends.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,9 +16,9 @@
 /* Data of at least this length is read by one operation that waits for all of
  * it. */
 #define WHOLE_MIN (64u << 10)
-/* Data of at least this length should not arrive in the stage, from where it is
- * copied. So after it, no more is read ahead than headers and a small IU
- * need. */
+/* Data of RDMA of at least this length should not arrive in the stage, from
+ * where it is copied. So after it, no more is read ahead than headers and a
+ * small IU need. */
 #define LARGE_MIN  (8u << 10)
 #define WINDOW_MIN 256u
 /* If so many looks find no new byte of a message, the peer has stopped. */
@@ -24,21 +26,44 @@
 
 /* ---- receive buffers ---- */
 
-static struct xp_iu *rx_get_iu(struct tcp_chan *ch)
+/* The one that was used last, because caches have it. */
+struct tcp_stage *tcp_stage_get(struct tcp_chan *ch)
 {
-	struct list *it = list_pop(&ch->free_ius);
-	struct xp_iu *iu;
+	struct list *it = list_pop(&ch->free_stages);
+	struct tcp_stage *s;
 
 	if (it)
-		return container_of(it, struct xp_iu, node);
+		return container_of(it, struct tcp_stage, node);
+	assert(ch->used_stages <= ch->iu_cnt);
+	s = &ch->stages[ch->used_stages];
+	list_init(&s->node);
+	s->data = ch->stage_data + ch->used_stages++ * ch->stage_len;
+	return s;
+}
+
+static struct tcp_iu *rx_get_iu(struct tcp_chan *ch)
+{
+	struct list *it = list_pop(&ch->free_ius);
+	struct tcp_iu *iu;
+
+	if (it)
+		return container_of(it, struct tcp_iu, base.node);
 	if (ch->used_ius == ch->iu_cnt)
 		return NULL;
-	iu = &ch->ius[ch->used_ius];
-	list_init(&iu->node);
-	iu->data = ch->iu_data + ch->used_ius++ * ch->iu_stride;
-	iu->ch = &ch->base;
-	iu->mr = &ch->recv_mr;
+	iu = &ch->ius[ch->used_ius++];
+	list_init(&iu->base.node);
+	iu->base.ch = &ch->base;
+	iu->base.mr = &ch->recv_mr;
 	return iu;
+}
+
+static void rx_put_iu(struct tcp_chan *ch, struct tcp_iu *iu)
+{
+	struct tcp_stage *s = iu->stage;
+
+	list_add_head(&ch->free_ius, &iu->base.node);
+	if (--s->held == 0 && s != ch->rx.stage)
+		list_add_head(&ch->free_stages, &s->node);
 }
 
 void tcp_post_recv(struct xp *xp, struct list *ius)
@@ -49,7 +74,7 @@ void tcp_post_recv(struct xp *xp, struct list *ius)
 		struct xp_iu *iu = container_of(it, struct xp_iu, node);
 		struct tcp_chan *ch = tcp_chan(iu->ch);
 
-		list_add_head(&ch->free_ius, &iu->node);
+		rx_put_iu(ch, container_of(iu, struct tcp_iu, base));
 		if (ch->rx.blocked) {
 			ch->rx.blocked = false;
 			tcp_xp(xp)->resumed = true;
@@ -80,8 +105,7 @@ static int rx_begin_msg(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 	rx->iu = rx_get_iu(ch);
 	if (!rx->iu)
 		return -EAGAIN;
-	rx->iu->len = (uint32_t)hdr->data_len;
-	rx_sink(rx, rx->iu->data, hdr->data_len);
+	rx->iu->base.len = (uint32_t)hdr->data_len;
 	return 0;
 }
 
@@ -147,14 +171,25 @@ static int rx_begin(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 	return -EPROTO;
 }
 
+/* All of the IU lies in the stage. */
+static void rx_end_msg(struct tcp_chan *ch)
+{
+	struct tcp_rx *rx = &ch->rx;
+	struct tcp_iu *iu = rx->iu;
+
+	iu->base.data = rx->stage->data + rx->off;
+	iu->stage = rx->stage;
+	iu->stage->held++;
+	rx->off += iu->base.len;
+	rx->iu = NULL;
+	xp_core_received(&ch->base, &iu->base);
+}
+
 static void rx_end(struct tcp_chan *ch)
 {
-	struct xp_iu *iu = ch->rx.iu;
-
 	ch->rx.body = false;
 	if (ch->rx.op == TCP_MSG) {
-		ch->rx.iu = NULL;
-		xp_core_received(&ch->base, iu);
+		rx_end_msg(ch);
 	} else if (ch->rx.op == TCP_READ_RSP) {
 		tcp_read_answered(ch, tcp_oldest_read(ch));
 	}
@@ -176,6 +211,12 @@ static void rx_advance(struct tcp_rx *rx, size_t n)
 	iov->iov_len -= n;
 }
 
+/* Is the message that has begun one that stays in the stage? */
+static bool rx_stays(const struct tcp_rx *rx)
+{
+	return rx->body && rx->op == TCP_MSG;
+}
+
 static void rx_copy(struct tcp_chan *ch)
 {
 	struct tcp_rx *rx = &ch->rx;
@@ -187,7 +228,7 @@ static void rx_copy(struct tcp_chan *ch)
 		n = rx->len - rx->off;
 		if (n > iov->iov_len)
 			n = iov->iov_len;
-		memcpy(iov->iov_base, rx->stage + rx->off, n);
+		memcpy(iov->iov_base, rx->stage->data + rx->off, n);
 		ch->base.xp->stats.copied += n;
 		rx->off += n;
 		rx_advance(rx, n);
@@ -203,8 +244,8 @@ static bool rx_header(struct tcp_chan *ch)
 	int len;
 	int err;
 
-	len = tcp_hdr_decode(rx->stage + rx->off, rx->len - rx->off, ch->order,
-			     &hdr, &why);
+	len = tcp_hdr_decode(rx->stage->data + rx->off, rx->len - rx->off,
+			     ch->order, &hdr, &why);
 	if (len < 0)
 		xp_core_fail(&ch->base, -EPROTO, "the peer sent %s", why);
 	if (len <= 0)
@@ -215,7 +256,8 @@ static bool rx_header(struct tcp_chan *ch)
 		return false;
 	rx->off += (size_t)len;
 	rx->body = true;
-	if (hdr.data_len >= LARGE_MIN && hdr.op != TCP_READ_REQ)
+	if (hdr.data_len >= LARGE_MIN &&
+	    (hdr.op == TCP_WRITE || hdr.op == TCP_READ_RSP))
 		rx->window = WINDOW_MIN;
 	return true;
 }
@@ -224,11 +266,18 @@ static bool rx_header(struct tcp_chan *ch)
  * are needed, or it must wait. */
 static bool rx_message(struct tcp_chan *ch)
 {
-	if (!ch->rx.body && !rx_header(ch))
+	struct tcp_rx *rx = &ch->rx;
+
+	if (!rx->body && !rx_header(ch))
 		return false;
-	rx_copy(ch);
-	if (ch->rx.left)
-		return false;
+	if (rx_stays(rx)) {
+		if (rx->len - rx->off < rx->left)
+			return false;
+	} else {
+		rx_copy(ch);
+		if (rx->left)
+			return false;
+	}
 	rx_end(ch);
 	return true;
 }
@@ -237,31 +286,66 @@ static bool rx_message(struct tcp_chan *ch)
 
 static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags);
 
-/* Moves the unread bytes, which are less than a header, to the front. */
-static void rx_stage_room(struct tcp_rx *rx)
+static size_t rx_msg_max(const struct tcp_chan *ch)
 {
-	if (rx->off == 0)
+	return TCP_HDR_LEN_MAX + ch->base.xp->cfg.recv_len;
+}
+
+/*
+ * Makes room behind rx.off for the message that has begun, or for a header and
+ * the largest IU. If the stage is too short, the unread bytes move to the front
+ * of it, or of another one while IUs lie in it. Without unread bytes that is
+ * done early, because it costs nothing.
+ */
+static void rx_make_room(struct tcp_chan *ch)
+{
+	struct tcp_rx *rx = &ch->rx;
+	const uint8_t *from = rx->stage->data + rx->off;
+	size_t unread = rx->len - rx->off;
+	size_t need = rx_msg_max(ch) * (unread ? 1 : 2);
+
+	if (rx_stays(rx))
+		need = rx->left;
+	if (ch->stage_len - rx->off >= need && (rx->stage->held || unread))
 		return;
-	rx->len -= rx->off;
-	memmove(rx->stage, rx->stage + rx->off, rx->len);
+	if (rx->stage->held)
+		rx->stage = tcp_stage_get(ch);
+	memmove(rx->stage->data, from, unread);
+	ch->base.xp->stats.copied += unread;
 	rx->off = 0;
+	rx->len = unread;
+}
+
+/* Bytes to read into the stage. What begins before their end, fits into it to
+ * its own end, and need not move. */
+static size_t rx_ahead(const struct tcp_chan *ch)
+{
+	const struct tcp_rx *rx = &ch->rx;
+	size_t least = rx->off + (rx_stays(rx) ? rx->left : TCP_HDR_LEN_MAX);
+	size_t most = ch->stage_len - rx_msg_max(ch);
+	size_t end = rx->off + rx->window;
+
+	if (end > most)
+		end = most;
+	return (end > least ? end : least) - rx->len;
 }
 
 static void rx_read(struct tcp_chan *ch)
 {
 	struct tcp_rx *rx = &ch->rx;
-	bool whole = rx->body && rx->left >= WHOLE_MIN;
-	unsigned int cnt = rx->body ? rx->sink_cnt : 0;
+	bool direct = rx->body && !rx_stays(rx);
+	bool whole = direct && rx->left >= WHOLE_MIN;
+	unsigned int cnt = direct ? rx->sink_cnt : 0;
 	struct io_uring_sqe *sqe;
 
-	rx_stage_room(rx);
-	if (!rx->body)
+	rx_make_room(ch);
+	if (!direct)
 		rx->sink_at = 0;
-	rx->asked = rx->body ? rx->left : 0;
+	rx->asked = direct ? rx->left : 0;
 	if (!whole) {
-		rx->sink[cnt].iov_base = rx->stage + rx->len;
-		rx->sink[cnt++].iov_len = rx->window - rx->len;
-		rx->asked += rx->window - rx->len;
+		rx->sink[cnt].iov_base = rx->stage->data + rx->len;
+		rx->sink[cnt].iov_len = rx_ahead(ch);
+		rx->asked += rx->sink[cnt++].iov_len;
 	}
 	rx->msg.msg_iov = &rx->sink[rx->sink_at];
 	rx->msg.msg_iovlen = cnt - rx->sink_at;
@@ -294,14 +378,14 @@ static void rx_got(struct tcp_chan *ch, size_t n)
 	size_t direct = 0;
 
 	rx->emptied = n < rx->asked;
-	if (rx->body) {
+	if (rx->body && !rx_stays(rx)) {
 		direct = n < rx->left ? n : rx->left;
 		rx_advance(rx, direct);
 	}
 	rx->len += n - direct;
 	/* The window was filled, and no large data follows: read far ahead. */
 	if (!rx->body && n == rx->asked)
-		rx->window = TCP_STAGE_LEN;
+		rx->window = TCP_WINDOW_LEN;
 }
 
 static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags)

@@ -13,8 +13,9 @@
  *    bytes: the peer sees them in the order of the stream. A READ is done when
  *    its data has arrived. So completions are not in posting order, and every
  *    work request is signalled.
- *  - Many messages are read at once. The data of large ones is read directly to
- *    its destination (recv.c).
+ *  - Many messages are read at once. IUs are not copied: the user gets them
+ *    where they were read to. Large data of RDMA is read directly to its
+ *    destination (recv.c).
  *  - If a peer sends more IUs than it may, nothing is read from it until an IU
  *    is released: TCP makes it wait.
  *  - This side executes the READs and WRITEs of the peer, only in memory that
