@@ -68,7 +68,9 @@ static const struct option_row ctl_verb_rows[] = {
 	  .help = "Replace the access rules of a volume." },
 	{ .name = "volume eject",
 	  .value = "NAME",
-	  .help = "Eject the medium of a removable volume." },
+	  .help = "Eject the medium of a removable volume, when its running "
+		  "commands have ended and its cache is flushed. New commands "
+		  "find no medium. If the flush fails, the medium stays." },
 	{ .name = "volume load",
 	  .value = "NAME",
 	  .help = "Load the ejected medium again." },

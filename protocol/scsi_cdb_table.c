@@ -518,7 +518,9 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.note = "Power conditions are refused. Stopping flushes the "
 			"cache; with IMMED, a failure is a deferred error. "
 			"LOEJ ejects or loads removable volumes; refused "
-			"with 05h/53h/02h while removal is prevented. "
+			"with 05h/53h/02h while removal is prevented. An eject "
+			"stops new commands, waits for the running ones, and "
+			"flushes. If the flush fails, the medium is back. "
 			"Without LOEJ, a stopped volume can still be read "
 			"and written; it needs no START.",
 		.opcode = 0x1b,

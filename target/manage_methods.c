@@ -146,7 +146,7 @@ static void method_changed(struct manage *m, json_t *parameters,
 
 static const char *method_volume_state(const struct volume *vol)
 {
-	if (vol->state.ejected)
+	if (vol->state.medium == UNIT_MEDIUM_OUT)
 		return "ejected";
 	switch (volume_state(vol)) {
 	case VOLUME_READY:

@@ -116,11 +116,12 @@ static inline uint64_t scsi_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Ends the task with NOT READY, MEDIUM NOT PRESENT if there is no medium. */
+/* Sets NOT READY, MEDIUM NOT PRESENT if there is no medium for commands. False:
+ * there is one. */
 static inline bool scsi_volume_no_medium(const struct volume *vol,
 					 struct scsi_sense *ret_sense)
 {
-	if (!vol->state.ejected)
+	if (vol->state.medium == UNIT_MEDIUM_IN)
 		return false;
 	*ret_sense =
 		scsi_sense(SCSI_KEY_NOT_READY, SCSI_ASC_MEDIUM_NOT_PRESENT);
@@ -168,6 +169,8 @@ uint32_t scsi_pr_attentions(uint8_t news);
 /* HARDWARE ERROR, INTERNAL TARGET FAILURE: a change that must survive could not
  * be written. */
 bool scsi_task_fail_state(struct scsi_task *task);
+/* NOT READY: a job runs, or was running when this was decided. */
+bool scsi_task_fail_busy(struct scsi_task *task);
 
 /* True while FORMAT UNIT or SANITIZE runs. */
 bool scsi_volume_is_busy(const struct volume *vol);

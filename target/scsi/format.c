@@ -61,6 +61,8 @@ static void job_done(void *user, int err)
 		is_format ? SCSI_ASC_FORMAT_FAILED : SCSI_ASC_SANITIZE_FAILED);
 
 	task->on_job = false;
+	if (err == -ENOMEDIUM)
+		sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
 	if (err == -ESTALE)
 		scsi_task_fail_state(task);
 	else if (err)
@@ -69,14 +71,22 @@ static void job_done(void *user, int err)
 		scsi_task_run(task, scsi_task_good(task));
 }
 
+/* Another command was faster, or an earlier job has failed. */
+bool scsi_task_fail_busy(struct scsi_task *task)
+{
+	struct scsi_sense sense =
+		scsi_sense(SCSI_KEY_NOT_READY, SCSI_ASC_OPERATION_IN_PROGRESS);
+
+	scsi_volume_not_ready(task->vol, &sense);
+	return scsi_task_fail(task, &sense);
+}
+
 static bool format_refused(struct scsi_task *task, int err)
 {
 	struct scsi_sense sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
 
-	/* Another command was faster, or an earlier job has failed. */
-	if (err == -EBUSY && !scsi_volume_not_ready(task->vol, &sense))
-		sense = scsi_sense(SCSI_KEY_NOT_READY,
-				   SCSI_ASC_OPERATION_IN_PROGRESS);
+	if (err == -EBUSY)
+		return scsi_task_fail_busy(task);
 	if (err == -ESHUTDOWN)
 		sense = scsi_sense(SCSI_KEY_NOT_READY,
 				   SCSI_ASC_NOT_READY_CAUSE_NOT_REPORTABLE);

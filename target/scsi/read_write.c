@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands that transfer blocks or make them stable. */
+#include <errno.h>
+
 #include "target/scsi/disk.h"
+#include "target/scsi/unit_medium.h"
 
 static uint64_t round_up(uint64_t n, uint32_t unit)
 {
@@ -98,24 +101,49 @@ const struct scsi_handler scsi_sync_cache = { .execute = execute_sync_cache };
 
 /* ---- the medium ---- */
 
-/* Tells every initiator that sees the unit when the medium is back. */
-static bool load(struct scsi_task *task)
+/* True if the command flushes the cache. */
+static bool start_stop_flushes(const struct scsi_task *task)
 {
-	if (unit_state_eject(&task->vol->state, false) > 0)
-		scsi_attention_others(task->nexus->luns, task->vol,
-				      /* except= */ NULL,
-				      SCSI_UA_MEDIUM_MAY_DIFFER);
-	return scsi_task_good(task);
+	return !task->cmd.start && !task->cmd.no_flush && !task->vol->read_only;
 }
 
-static bool eject(struct scsi_task *task)
+static void start_stop_ejected(struct unit_turn *turn, int err)
 {
+	struct scsi_task *task = container_of(turn, struct scsi_task, turn);
 	struct scsi_sense sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
 					     SCSI_ASC_REMOVAL_PREVENTED);
 
-	if (unit_state_eject(&task->vol->state, true) < 0)
-		return scsi_task_fail(task, &sense);
-	return scsi_task_good(task);
+	task->blk = task->vol->state.flush;
+	unit_turn_end(task->vol);
+	if (!err)
+		scsi_task_good(task);
+	else if (err == -EIO)
+		scsi_task_fail_blk(task);
+	else if (err == -EBUSY)
+		scsi_task_fail_busy(task);
+	else
+		scsi_task_fail(task, &sense);
+}
+
+static void start_stop_turn(struct unit_turn *turn, int err)
+{
+	struct scsi_task *task = container_of(turn, struct scsi_task, turn);
+	struct lun_map *luns = task->nexus->luns;
+	bool flushes = start_stop_flushes(task);
+	struct volume *vol = task->vol;
+
+	if (scsi_task_turned_too_late(task))
+		return;
+	if (task->cmd.start) {
+		unit_medium_load(vol, luns);
+		unit_turn_end(vol);
+		scsi_task_good(task);
+	} else if (flushes && scsi_task_pay(task)) {
+		/* The task has ended; this gives the turn back. */
+		unit_turn_end(vol);
+	} else {
+		unit_medium_eject(vol, luns, flushes, start_stop_ejected);
+	}
 }
 
 /* Stopping flushes the cache. The unit stays ready, because others use it, too;
@@ -124,20 +152,14 @@ static bool eject(struct scsi_task *task)
  * end, also with IMMED. */
 static bool execute_start_stop(struct scsi_task *task)
 {
-	const struct scsi_cmd *cmd = &task->cmd;
-	bool flushes = !cmd->start && !cmd->no_flush && !task->vol->read_only;
-
-	if (cmd->start && cmd->loej)
-		return load(task);
-	if (flushes && scsi_task_pay(task))
+	if (task->cmd.loej) {
+		unit_turn_take(task->vol, task->worker, &task->turn,
+			       start_stop_turn);
 		return false;
-	if (flushes && cmd->loej) {
-		scsi_task_blk(task, BLOCK_CMD_FLUSH, eject);
-		return true;
 	}
-	if (flushes)
-		return secure(task);
-	return cmd->loej ? eject(task) : scsi_task_good(task);
+	if (!start_stop_flushes(task))
+		return scsi_task_good(task);
+	return !scsi_task_pay(task) && secure(task);
 }
 
 const struct scsi_handler scsi_start_stop = { .execute = execute_start_stop };

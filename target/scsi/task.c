@@ -493,13 +493,13 @@ static inline bool task_may_use_blocks(struct scsi_task *task)
 {
 	struct scsi_sense sense;
 
-	/* A format may have begun since prepare. */
-	if (!task->stopped && task->vol->job.state == VOLUME_READY)
-		return true;
 	if (task->stopped)
 		return task_end(task);
-	return !scsi_volume_tell(task->vol, &sense) ||
-	       scsi_task_fail(task, &sense);
+	/* A format or an eject may have begun since prepare. */
+	if (scsi_volume_no_medium(task->vol, &sense) ||
+	    scsi_volume_not_ready(task->vol, &sense))
+		return scsi_task_fail(task, &sense);
+	return true;
 }
 
 /* After other commands had the blocks. */

@@ -629,20 +629,6 @@ void unit_state_prevent(struct unit_state *st, uint32_t *mark, bool prevent)
 	pthread_mutex_unlock(&st->lock);
 }
 
-int unit_state_eject(struct unit_state *st, bool eject)
-{
-	int res;
-
-	pthread_mutex_lock(&st->lock);
-	res = st->ejected != eject;
-	if (res && eject && st->prevent_cnt)
-		res = -EPERM;
-	if (res > 0)
-		st->ejected = eject;
-	pthread_mutex_unlock(&st->lock);
-	return res;
-}
-
 void unit_state_reset(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;

@@ -29,7 +29,17 @@
 #include "target/scsi/state_save.h"
 
 struct volume;
+struct lun_map;
 struct unit_share;
+
+/* Where the medium is; unit_medium.c makes every change. */
+enum unit_medium {
+	UNIT_MEDIUM_IN,	      /* and after an eject that failed */
+	UNIT_MEDIUM_DRAINING, /* an eject: new commands find no medium, and
+			       * those that have blocks go on */
+	UNIT_MEDIUM_FLUSHING, /* no command has blocks any more */
+	UNIT_MEDIUM_OUT,      /* all is stable, unless no flush was wanted */
+};
 
 /* A command's turn to change something; embed it. All is private. */
 struct unit_turn {
@@ -49,7 +59,8 @@ struct unit_state {
 	/* Odd while anything is reserved. It changes with each change of
 	 * reservations. */
 	_Atomic uint64_t version;
-	_Atomic bool ejected; /* the medium is out; changed under the lock */
+	_Atomic int medium; /* enum unit_medium; changed by the turn, under
+			     * the lock */
 	/* The number of nexuses that have prevented removal since the last
 	 * reset; see struct scsi_nexus. */
 	unsigned int prevent_cnt;
@@ -67,7 +78,11 @@ struct unit_state {
 	bool save_modes;
 	void (*changing)(struct unit_turn *turn);
 	struct block_cmd flush;
-	int flush_err; /* why the modes did not change; or 0 */
+	int flush_err; /* why the flush of a change failed; or 0 */
+	/* Belongs to the turn, too: of an eject. */
+	struct block_hold drain;
+	struct lun_map *luns;
+	bool flushes;
 	void (*commit)(struct volume *vol);
 	struct state_save save;
 	struct state_job job; /* as it is in the file */
@@ -180,10 +195,6 @@ void unit_state_prevent(struct unit_state *st, uint32_t *mark, bool prevent);
 /* The same, with the lock held. */
 void unit_state_prevent_locked(struct unit_state *st, uint32_t *mark,
 			       bool prevent);
-
-/* Takes the medium out, or puts it back. Return: 1: it was in the other place;
- * 0: it was already there; -EPERM: removal is prevented. Thread: any. */
-int unit_state_eject(struct unit_state *st, bool eject);
 
 /* A logical unit reset: ends the reservation of RESERVE and allows removal
  * (SAM-5 6.3.3). Persistent reservations stay. scsi_reset_finish() resets mode

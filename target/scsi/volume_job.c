@@ -358,9 +358,9 @@ static void write_begin(struct unit_turn *turn, int err)
 		.pattern_len = plan->pattern_len,
 	};
 
-	if (job->left) {
+	if (job->left || job->vol->state.medium != UNIT_MEDIUM_IN) {
 		unit_turn_end(job->vol);
-		publish(job, job->from, 0);
+		publish(job, job->from, job->left ? 0 : -ENOMEDIUM);
 		return;
 	}
 	memcpy(now.pattern, job->pattern, plan->pattern_len);

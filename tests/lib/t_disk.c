@@ -243,20 +243,31 @@ void t_command_begin(struct t_command *c, const char *cdb, int lun,
 	assert_true(scsi_task_hold(&c->task, ignore));
 }
 
-void t_command_start(struct t_command *c, const char *cdb, int lun,
-		     const uint8_t *out, uint32_t out_len, uint32_t in_len)
+bool t_command_prepare(struct t_command *c, const char *cdb, int lun,
+		       uint32_t out_len, uint32_t in_len)
+{
+	set_up(c, cdb, lun, out_len, in_len);
+	if (scsi_task_prepare(&c->task) == SCSI_TASK_GO)
+		return true;
+	assert_int_equal(c->done, 0);
+	return false;
+}
+
+void t_command_execute(struct t_command *c, const uint8_t *out)
 {
 	struct scsi_task *t = &c->task;
 
-	set_up(c, cdb, lun, out_len, in_len);
-	if (scsi_task_prepare(t) == SCSI_TASK_OVER) {
-		assert_int_equal(c->done, 0);
-		return;
-	}
 	c->executed = true;
 	c->out = out;
 	if (!t->buf_is_volume || scsi_task_hold(t, go_on))
 		go_on(t);
+}
+
+void t_command_start(struct t_command *c, const char *cdb, int lun,
+		     const uint8_t *out, uint32_t out_len, uint32_t in_len)
+{
+	if (t_command_prepare(c, cdb, lun, out_len, in_len))
+		t_command_execute(c, out);
 }
 
 void t_command_run(struct t_command *c, const char *cdb, int lun,

@@ -74,6 +74,10 @@ void t_command_run(struct t_command *c, const char *cdb, int lun,
  * until c->done. */
 void t_command_start(struct t_command *c, const char *cdb, int lun,
 		     const uint8_t *out, uint32_t out_len, uint32_t in_len);
+/* The two halves of t_command_start(). False: the command has ended. */
+bool t_command_prepare(struct t_command *c, const char *cdb, int lun,
+		       uint32_t out_len, uint32_t in_len);
+void t_command_execute(struct t_command *c, const uint8_t *out);
 /* Runs a write in place until it waits for its data. */
 void t_command_begin(struct t_command *c, const char *cdb, int lun,
 		     uint32_t out_len);

@@ -21,7 +21,7 @@ static int start(void **state)
 	static const char *const args[] = {
 		"--backing", "ram:1M,name=a",
 		"--backing", "file,name=f,removable,serial=S",
-		"--backing", "other,name=bad,fault=flush:error",
+		"--backing", "other,name=bad,removable,fault=flush:error",
 		NULL
 	};
 
@@ -148,6 +148,9 @@ static const struct refusal {
 	  "volume 'none'", "", "there is no volume of that name" },
 	{ "a medium is removable", "EjectVolume", "{'name': 'a'}", "volume 'a'",
 	  "removable", "its medium cannot be removed" },
+	{ "a medium that cannot be flushed stays", "EjectVolume",
+	  "{'name': 'bad'}", "volume 'bad'", "",
+	  "it cannot be flushed: Input/output error" },
 	{ "the volume to load is there", "LoadVolume", "{'name': 'none'}",
 	  "volume 'none'", "", "there is no volume of that name" },
 	/* SetAllow */

@@ -433,7 +433,7 @@ static void make_change(enum change change)
 		vol->info.swp = true;
 		return;
 	case EJECT:
-		assert_int_equal(unit_state_eject(&vol->state, true), 1);
+		vol->state.medium = UNIT_MEDIUM_OUT;
 		return;
 	case FORMAT:
 		t_command_start(&format, "04", 0, NULL, 0, 0);

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The order of an eject: no new command, the end of the running ones, a flush,
+ * no medium. The store answers when the test wants it, so each state of
+ * enum unit_medium lasts until then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/lib/t_bytes.h"
+#include "tests/lib/t_disk.h"
+
+#define EJECT	  "1b 00 00 00 02"
+#define LOAD	  "1b 00 00 00 03"
+#define PREVENT	  "1e 00 00 00 01"
+#define FORMAT	  "04"
+#define TUR	  "00"
+#define WRITE	  "2a 00 00*6 01"
+#define WRITE_2	  "2a 00 00 00 00 02 00 00 01"
+#define OR	  "8b 00 00*11 01"
+#define NO_MEDIUM "02/3a/00"
+#define CAME_BACK "06/28/00"
+#define PREVENTED "05/53/02"
+
+static struct t_bytes data;
+
+static int start(void **state)
+{
+	data = t_bytes("aa*512");
+	t_disk_start(T_REMOVABLE);
+	t_backend.later = true;
+	return 0;
+}
+
+static int stop(void **state)
+{
+	t_disk_stop();
+	free(data.p);
+	return 0;
+}
+
+static void from(unsigned int number)
+{
+	t_disk.from = t_nexus(number);
+}
+
+/* Begins a command that sends one block, if it sends any. */
+static void begin(struct t_command *c, const char *cdb)
+{
+	bool sends = !strcmp(cdb, WRITE) || !strcmp(cdb, WRITE_2) ||
+		     !strcmp(cdb, OR);
+
+	t_command_start(c, cdb, 0, data.p, sends ? (uint32_t)data.len : 0, 0);
+}
+
+static void ends(struct t_command *c, const char *outcome)
+{
+	while (c->executed && !c->done)
+		assert_true(t_disk_turn());
+	assert_string_equal(t_outcome(&c->task), outcome);
+	t_command_free(c);
+}
+
+static void gets(unsigned int number, const char *cdb, const char *outcome)
+{
+	struct t_command c;
+
+	from(number);
+	begin(&c, cdb);
+	ends(&c, outcome);
+}
+
+/* Lets the worker run until it waits for the store. */
+static void settle(void)
+{
+	while (reactor_run_once(t_disk.worker.reactor, 0) > 0)
+		;
+}
+
+static void store_got(const char *log)
+{
+	assert_string_equal(t_backend.log, log);
+}
+
+/* ---- the order ---- */
+
+static void eject_waits_for_the_writes_and_flushes_them(void **state)
+{
+	struct t_command running, eject;
+
+	from(2);
+	begin(&running, WRITE);
+	from(1);
+	begin(&eject, EJECT);
+	settle();
+	store_got("write 0+512");
+	gets(2, WRITE, NO_MEDIUM);
+	gets(3, TUR, NO_MEDIUM);
+
+	assert_true(t_backend_answer());
+	ends(&running, "good");
+	settle();
+	store_got("write 0+512, flush");
+	assert_int_equal(eject.done, 0);
+	gets(2, WRITE, NO_MEDIUM);
+
+	ends(&eject, "good");
+	gets(2, WRITE, NO_MEDIUM);
+	store_got("write 0+512, flush");
+}
+
+/* It was let in before the eject, and gets its data only now. */
+static void write_that_has_no_blocks_yet_finds_no_medium(void **state)
+{
+	struct t_command late, eject;
+
+	from(2);
+	assert_true(t_command_prepare(&late, WRITE, 0, data.len, 0));
+	from(1);
+	begin(&eject, EJECT);
+	t_command_execute(&late, data.p);
+	ends(&late, NO_MEDIUM);
+	ends(&eject, "good");
+	store_got("flush");
+}
+
+/* Behind an exclusive hold, in its range. */
+static void commands_that_wait_for_blocks_find_no_medium(void **state)
+{
+	struct t_command running, exclusive, shared, eject;
+
+	from(2);
+	begin(&running, WRITE);
+	begin(&exclusive, OR);
+	begin(&shared, WRITE);
+	from(1);
+	begin(&eject, EJECT);
+	settle();
+	store_got("write 0+512");
+	assert_true(t_backend_answer());
+	ends(&running, "good");
+	ends(&exclusive, NO_MEDIUM);
+	ends(&shared, NO_MEDIUM);
+	ends(&eject, "good");
+	store_got("write 0+512, flush");
+}
+
+/* ---- an eject that fails ---- */
+
+static void medium_is_back_if_the_flush_fails(void **state)
+{
+	struct t_command eject;
+
+	t_backend.fail_at = 1;
+	t_backend.fail_with = -EIO;
+	from(1);
+	begin(&eject, EJECT);
+	settle();
+	gets(2, WRITE, NO_MEDIUM);
+	ends(&eject, "03/0c/00");
+	gets(1, TUR, CAME_BACK);
+	gets(2, TUR, CAME_BACK);
+	gets(2, WRITE, "good");
+	gets(1, EJECT, "03/0c/00"); /* a failed flush stays failed */
+	gets(2, TUR, CAME_BACK);
+	store_got("flush, write 0+512");
+}
+
+static void prevention_that_comes_meanwhile_keeps_the_medium(void **state)
+{
+	struct t_command eject;
+
+	from(1);
+	begin(&eject, EJECT);
+	settle();
+	store_got("flush");
+	gets(2, PREVENT, "good");
+	ends(&eject, PREVENTED);
+	gets(1, TUR, CAME_BACK);
+	gets(1, TUR, "good");
+}
+
+static void prevented_eject_disturbs_nobody(void **state)
+{
+	struct t_command running;
+
+	gets(2, PREVENT, "good");
+	from(2);
+	begin(&running, WRITE);
+	gets(1, EJECT, PREVENTED);
+	gets(1, TUR, "good");
+	ends(&running, "good");
+	store_got("write 0+512");
+}
+
+/* The next process is told by the record of flushes. */
+static void failed_flush_of_an_eject_is_not_forgotten(void **state)
+{
+	static const uint8_t id[FLUSH_VOLUME_LEN] = { 1 };
+	char path[] = "/tmp/medium-XXXXXX";
+	struct flush_record_options opt = {
+		.path = path,
+		.volume = id,
+		.label = "test",
+		.boot = "boot",
+		.writable = true,
+	};
+	struct flush_record *r;
+	flush_writer_ref ref = NULL;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	unlink(path);
+	r = &t_disk.luns.vol[0]->dev.record;
+	opt.store = t_disk.luns.vol[0]->dev.backend;
+	assert_int_equal(flush_record_open(r, &opt), 0);
+	gets(2, WRITE, "good");
+	t_backend.fail_at = 2;
+	t_backend.fail_with = -EIO;
+	gets(1, EJECT, "03/0c/00");
+	stop(NULL);
+
+	start(NULL);
+	r = &t_disk.luns.vol[0]->dev.record;
+	opt.store = t_disk.luns.vol[0]->dev.backend;
+	assert_int_equal(flush_record_open(r, &opt), 0);
+	assert_true(flush_record_owes(r, &ref, t_port_id(2).b));
+	flush_record_leave(r, &ref);
+	unlink(path);
+}
+
+/* ---- one change at a time ---- */
+
+static void load_waits_for_the_eject(void **state)
+{
+	struct t_command eject, load;
+
+	from(1);
+	begin(&eject, EJECT);
+	from(2);
+	begin(&load, LOAD);
+	settle();
+	assert_int_equal(load.done, 0);
+	ends(&eject, "good");
+	ends(&load, "good");
+	gets(3, TUR, CAME_BACK);
+	gets(3, TUR, "good");
+}
+
+static void second_eject_flushes_nothing_more(void **state)
+{
+	struct t_command eject, again;
+
+	from(1);
+	begin(&eject, EJECT);
+	from(2);
+	begin(&again, EJECT);
+	ends(&eject, "good");
+	ends(&again, "good");
+	store_got("flush");
+}
+
+static void aborted_eject_that_waits_for_its_turn_does_nothing(void **state)
+{
+	struct t_command eject, load, again;
+
+	from(1);
+	begin(&eject, EJECT);
+	begin(&load, LOAD);
+	begin(&again, EJECT);
+	scsi_task_cancel(&again.task);
+	ends(&eject, "good");
+	ends(&load, "good");
+	settle();
+	assert_int_equal(again.done, 1);
+	t_command_free(&again);
+	gets(1, TUR, CAME_BACK);
+	gets(1, TUR, "good");
+	store_got("flush");
+}
+
+/* It was let in while the medium was there. */
+static void format_does_not_begin_during_an_eject(void **state)
+{
+	struct t_command format, eject;
+
+	from(2);
+	assert_true(t_command_prepare(&format, FORMAT, 0, 0, 0));
+	from(1);
+	begin(&eject, EJECT);
+	settle();
+	t_command_execute(&format, NULL);
+	ends(&eject, "good");
+	ends(&format, NO_MEDIUM);
+	store_got("flush");
+	gets(1, LOAD, "good");
+	gets(3, TUR, CAME_BACK);
+	gets(3, TUR, "good");
+}
+
+static void eject_does_not_begin_during_a_format(void **state)
+{
+	struct t_command format, eject;
+
+	from(1);
+	assert_true(t_command_prepare(&eject, EJECT, 0, 0, 0));
+	from(2);
+	begin(&format, FORMAT);
+	t_command_execute(&eject, NULL);
+	ends(&eject, "02/04/04 at 0");
+	ends(&format, "good");
+	gets(3, TUR, "good");
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, eject_waits_for_the_writes_and_flushes_them);
+	T_ADD(&t, write_that_has_no_blocks_yet_finds_no_medium);
+	T_ADD(&t, commands_that_wait_for_blocks_find_no_medium);
+	T_ADD(&t, medium_is_back_if_the_flush_fails);
+	T_ADD(&t, prevention_that_comes_meanwhile_keeps_the_medium);
+	T_ADD(&t, prevented_eject_disturbs_nobody);
+	T_ADD(&t, failed_flush_of_an_eject_is_not_forgotten);
+	T_ADD(&t, load_waits_for_the_eject);
+	T_ADD(&t, second_eject_flushes_nothing_more);
+	T_ADD(&t, aborted_eject_that_waits_for_its_turn_does_nothing);
+	T_ADD(&t, format_does_not_begin_during_an_eject);
+	T_ADD(&t, eject_does_not_begin_during_a_format);
+	for (size_t i = 0; i < t.cnt; i++) {
+		t.tests[i].setup_func = start;
+		t.tests[i].teardown_func = stop;
+	}
+	return t_run(&t);
+}
