@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "protocol/scsi_mode.h"
@@ -14,6 +13,7 @@
 #include "target/scsi/unit_share.h"
 #include "target/scsi/volume.h"
 #include "base/cleanup.h"
+#include "base/file_lock.h"
 #include "base/log.h"
 
 /* ---- who is shut out ---- */
@@ -156,25 +156,40 @@ static char *unit_make_path(const struct volume *vol, const char *dir)
 	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
+static int unit_lock_busy(const char *name, pid_t pid, struct error *e)
+{
+	char who[FILE_LOCK_NAME_MAX];
+
+	if (pid == getpid())
+		return error_set(e, -EBUSY,
+				 "state file %s: in use by another volume of "
+				 "this name",
+				 name);
+	return error_set(e, -EBUSY, "state file %s: in use by %s", name,
+			 file_lock_name(pid, who));
+}
+
 /* One target at a time; the kernel drops the lock when the process ends. */
 static int lock_path(struct unit_state *st, struct error *e)
 {
 	_cleanup_free_ char *name = NULL;
-	int err = 0;
+	pid_t pid = 0;
+	int err;
 
 	if (asprintf(&name, "%s.lock", st->path) < 0) {
 		name = NULL;
 		return error_set(e, -ENOMEM, "out of memory");
 	}
 	st->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (st->lock_fd < 0 || flock(st->lock_fd, LOCK_EX | LOCK_NB))
-		err = -errno;
-	if (err)
-		error_set(e, err, "state file %s: %s", name,
-			  err == -EWOULDBLOCK ? "in use by another volume of "
-						"this name, or another target"
-					      : strerror(-err));
-	return err;
+	err = st->lock_fd < 0
+		      ? -errno
+		      : file_lock_take(st->lock_fd, name, /* shared= */ false,
+				       FILE_LOCK_STORE_MS, &pid);
+	if (err == -EBUSY)
+		return unit_lock_busy(name, pid, e);
+	return err ? error_set(e, err, "state file %s: %s", name,
+			       strerror(-err))
+		   : 0;
 }
 
 /*

@@ -5,8 +5,11 @@
  * each step has a nexus, its command and the expected outcome.
  */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "target/scsi/disk.h"
@@ -865,10 +868,77 @@ static void state_in_use_is_not_taken(void **state)
 	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	assert_int_equal(volume_open(&spec, 1, &vol, &e), 0);
-	assert_int_equal(unit_state_load(vol, dir, &e), -EWOULDBLOCK);
-	assert_non_null(strstr(e.text, "in use"));
+	assert_int_equal(unit_state_load(vol, dir, &e), -EBUSY);
+	assert_non_null(strstr(e.text, "in use by another volume of this"));
 	volume_close(vol);
 	t_disk_stop();
+	remove_dir();
+}
+
+/* Another process that has the state of @vol, until it is killed. */
+static pid_t fork_holder(struct volume *vol)
+{
+	struct error e = { 0 };
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		/* It ends with a test that fails, too. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+		    unit_state_load(vol, dir, &e) ||
+		    write(ready[1], "r", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+/* A pending signal ends the wait, so the test takes no time. */
+static int load_interrupted(struct volume *vol, struct error *e)
+{
+	sigset_t term;
+	int err, sig;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	raise(SIGTERM);
+	err = unit_state_load(vol, dir, e);
+	assert_int_equal(sigwait(&term, &sig), 0);
+	sigprocmask(SIG_UNBLOCK, &term, NULL);
+	return err;
+}
+
+static void state_of_another_process_is_waited_for(void **state)
+{
+	struct volume_spec spec = { .store = &backend_ram,
+				    .block_size = T_BLOCK,
+				    .path = "64k",
+				    .serial = "0123" };
+	struct volume *vol, *refused;
+	struct error e = { 0 };
+	char wanted[64];
+	pid_t pid;
+
+	make_dir(NULL);
+	assert_int_equal(volume_open(&spec, 1, &vol, &e), 0);
+	assert_int_equal(volume_open(&spec, 1, &refused, &e), 0);
+	pid = fork_holder(vol);
+	assert_int_equal(load_interrupted(refused, &e), -EBUSY);
+	snprintf(wanted, sizeof(wanted), "in use by process %d", (int)pid);
+	assert_non_null(strstr(e.text, wanted));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(unit_state_load(vol, dir, &e), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	volume_close(refused);
+	volume_close(vol);
 	remove_dir();
 }
 
@@ -1589,6 +1659,7 @@ int main(void)
 	T_ADD(&t, failure_keeps_its_mode);
 	T_ADD(&t, ended_mode_select_flushes_all_the_same);
 	T_ADD(&t, state_in_use_is_not_taken);
+	T_ADD(&t, state_of_another_process_is_waited_for);
 	T_ADD(&t, nobody_else_waits_for_the_writing);
 	T_ADD(&t, sanitize_goes_on_after_a_restart);
 	T_ADD_ROWS(&t, job_rows, job);
