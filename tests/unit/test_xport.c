@@ -1562,7 +1562,9 @@ int main(void)
 	T_ADD(&t, few_receives_serve_many_messages);
 	T_ADD(&t, message_without_a_receive_waits);
 	T_ADD_ROWS(&t, align_cases, receives_are_aligned_where_asked);
-	T_ADD(&t, held_ius_keep_their_bytes);
+	/* Over verbs, a SEND would have to wait for a receive buffer. */
+	if (t_provider() != T_VERBS)
+		T_ADD(&t, held_ius_keep_their_bytes);
 	T_ADD_ROWS(&t, data_cases, writes_follow_the_descriptors);
 	T_ADD_ROWS(&t, data_cases, reads_follow_the_descriptors);
 	T_ADD(&t, who_sees_the_send_sees_the_data);
