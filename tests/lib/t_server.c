@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/lib/t_server.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "target/configure.h"
@@ -22,9 +24,11 @@
 #include "tests/lib/t_fabric.h"
 #include "tests/lib/t_must.h"
 
-#define ARGS_MAX	 64
-#define LOGINS_MAX	 8
-#define ANSWER_SIZE	 (1u << 20)
+#define ARGS_MAX    64
+#define LOGINS_MAX  8
+#define ANSWER_SIZE (1u << 20)
+/* How long one wait may last. Only a test that hangs waits this long. */
+#define AWAIT_S		 120
 #define INTERFACE_PREFIX "org.rdmablock.target."
 
 struct login {
@@ -110,6 +114,52 @@ void t_server_make_file(const char *name, size_t len)
 {
 	t_server_write(name, "");
 	T_MUST(truncate(name, (off_t)len) == 0);
+}
+
+/* ---- waiting ---- */
+
+static struct timespec await_due(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_sec += AWAIT_S;
+	return ts;
+}
+
+/* Ends the program: a test that hangs says what it waited for. */
+__attribute__((noreturn)) static void gave_up(const char *what,
+					      const char *name)
+{
+	fprintf(stderr, "waited %d s in vain for %s '%s'; the log:\n%s",
+		AWAIT_S, what, name, t_server_log());
+	abort();
+}
+
+static void await_fds(struct pollfd *fds, nfds_t cnt, const char *what,
+		      const char *name)
+{
+	int n = poll(fds, cnt, AWAIT_S * 1000);
+
+	T_MUST(n >= 0);
+	if (n == 0)
+		gave_up(what, name);
+}
+
+static void await_fd(int fd, const char *what, const char *name)
+{
+	await_fds(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, what,
+		  name);
+}
+
+static void await_sem(sem_t *sem, const char *what, const char *name)
+{
+	struct timespec due = await_due();
+
+	if (sem_timedwait(sem, &due) == 0)
+		return;
+	T_MUST(errno == ETIMEDOUT);
+	gave_up(what, name);
 }
 
 /* ---- the fabric ---- */
@@ -224,10 +274,17 @@ const char *t_server_log(void)
 
 void t_server_await_log(const char *part)
 {
+	struct timespec due = await_due();
+	bool found;
+	int err = 0;
+
 	pthread_mutex_lock(&server_log.lock);
-	while (!strstr(server_log.text, part))
-		pthread_cond_wait(&server_log.grown, &server_log.lock);
+	while (!(found = strstr(server_log.text, part)) && !err)
+		err = pthread_cond_timedwait(&server_log.grown,
+					     &server_log.lock, &due);
 	pthread_mutex_unlock(&server_log.lock);
+	if (!found)
+		gave_up("a line of the log", part);
 }
 
 /* ---- on the thread of worker 0 ---- */
@@ -254,7 +311,7 @@ static void call_worker(void (*run)(struct login *l), struct login *l)
 	T_MUST(server.reactor);
 	sem_init(&c.done, /* pshared= */ 0, 0);
 	reactor_send(server.reactor, &c.msg);
-	T_MUST(sem_wait(&c.done) == 0);
+	await_sem(&c.done, "a call on", "worker 0");
 	sem_destroy(&c.done);
 }
 
@@ -349,8 +406,10 @@ const char *t_server_notes(void)
 
 void t_server_await_note(const char *part)
 {
-	while (!strstr(server.notes, part))
+	while (!strstr(server.notes, part)) {
+		await_fd(server.notify_fd, "the note", part);
 		T_MUST(take_note(0));
+	}
 }
 
 static int connect_control(void)
@@ -367,6 +426,7 @@ static int connect_control(void)
 /* What a run leaves behind. Returns its exit code. */
 static int end_run(void)
 {
+	await_fd(server.ended_fd, "the end of", "rdma-target");
 	pthread_join(server.thread, NULL);
 	while (take_note(MSG_DONTWAIT))
 		;
@@ -394,7 +454,7 @@ static bool begin_run(const char *const *args)
 	fds[0] = (struct pollfd){ .fd = server.notify_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = server.ended_fd, .events = POLLIN };
 	T_MUST(!pthread_create(&server.thread, NULL, server_main, NULL));
-	T_MUST(poll(fds, 2, -1) > 0);
+	await_fds(fds, 2, "the start of", "rdma-target");
 	return fds[0].revents;
 }
 
@@ -453,13 +513,14 @@ static void send_call(int fd, const char *method, const char *in, bool more)
 }
 
 /* One byte at a time: the next answer may be there already. */
-static const json_t *take_answer(int fd)
+static const json_t *take_answer(int fd, const char *method)
 {
 	static char text[ANSWER_SIZE];
 	size_t len = 0;
 
 	do {
 		T_MUST(len < sizeof(text));
+		await_fd(fd, "an answer of", method);
 		T_MUST(recv(fd, text + len, 1, 0) == 1);
 	} while (text[len++]);
 	json_decref(server.answer);
@@ -471,7 +532,7 @@ static const json_t *take_answer(int fd)
 const json_t *t_server_call(const char *method, const char *in)
 {
 	send_call(server.control_fd, method, in, /* more= */ false);
-	return take_answer(server.control_fd);
+	return take_answer(server.control_fd, method);
 }
 
 int t_server_follow(void)
@@ -479,12 +540,15 @@ int t_server_follow(void)
 	int fd = connect_control();
 
 	send_call(fd, "FollowEvents", NULL, /* more= */ true);
+	T_MUST(!strcmp(
+		json_string_value(json_object_get(t_server_event(fd), "event")),
+		"begin"));
 	return fd;
 }
 
 const json_t *t_server_event(int fd)
 {
-	return json_object_get(take_answer(fd), "parameters");
+	return json_object_get(take_answer(fd, "FollowEvents"), "parameters");
 }
 
 const json_t *t_server_ask(const char *method, const char *in)
@@ -562,7 +626,7 @@ struct t_ini *t_server_login(unsigned int who)
 	l->ini.ops = &login_ops;
 	l->ini.user = &id;
 	call_worker(begin_login, l);
-	T_MUST(sem_wait(&l->changed) == 0);
+	await_sem(&l->changed, "the login of", t_server_initiator(who));
 	l->is_closed = !l->ini.established;
 	return &l->ini;
 }
@@ -580,7 +644,7 @@ void t_server_await_logout(struct t_ini *ini)
 	struct login *l = ini->user;
 
 	if (!l->is_closed)
-		T_MUST(sem_wait(&l->changed) == 0);
+		await_sem(&l->changed, "the end of", "a channel");
 	l->is_closed = true;
 }
 

@@ -8,7 +8,7 @@
  * A server runs in a thread of its own. There is one at a time, and the working
  * directory is its scratch directory.
  *
- * What fails here ends the program (t_must.h).
+ * What fails here ends the program (t_must.h), and so does a wait of 120 s.
  */
 #ifndef TESTS_LIB_T_SERVER_H
 #define TESTS_LIB_T_SERVER_H
@@ -62,7 +62,8 @@ const json_t *t_server_call(const char *method, const char *in);
 /* The same of a method that succeeds: returns its parameters. */
 const json_t *t_server_ask(const char *method, const char *in);
 
-/* Begins to follow events; the caller closes the descriptor. Waits for the next one. */
+/* Follows the events from its return on; the caller closes the descriptor. Waits for the
+ * next one. */
 int t_server_follow(void);
 const json_t *t_server_event(int fd);
 
