@@ -6,13 +6,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "protocol/srp_iu.h"
 #include "tests/lib/t_table.h"
 #include "tests/lib/t_world.h"
-#include "transport/tcp/wire.h"
+#include "transport/tcp/internal.h"
 
 #define BLOCK 4096u
 
@@ -319,6 +320,66 @@ static void an_iu_is_not_copied(void **state)
 	raw_close(&r);
 }
 
+/* Of all memory of the channel. */
+static size_t resident_bytes(struct t_end *end)
+{
+	const struct tcp_chan *ch = tcp_chan(end->ch);
+	unsigned char pages[4096];
+	size_t cnt = ch->block_len / 4096;
+	size_t sum = 0;
+
+	assert_true(cnt <= sizeof(pages));
+	assert_int_equal(mincore(ch->block, cnt * 4096, pages), 0);
+	for (size_t i = 0; i < cnt; i++)
+		sum += pages[i] & 1 ? 4096 : 0;
+	return sum;
+}
+
+/* Small ones are held, as if their commands waited. */
+static void keep_small(struct t_end *end, struct xp_iu *iu)
+{
+	if (iu->len < 512)
+		t_hold(end, iu);
+	else
+		xp_iu_release(iu);
+}
+
+/* One IU is held of all that fit into a stage, again and again. */
+static void held_ius_pin_little_memory(void **state)
+{
+	struct t_world_options opt = { .recv_len = 8276, .recv_cnt = 66 };
+	struct tcp_hdr hdr = { .op = TCP_MSG };
+	uint8_t buf[TCP_HDR_LEN + 8276];
+	unsigned int sent = 0;
+	struct raw r;
+
+	raw_open(&r, &opt);
+	r.end->on_received = keep_small;
+	for (unsigned int i = 0; i < opt.recv_cnt; i++) {
+		for (unsigned int k = 0; k < 8; k++) {
+			hdr.data_len = k ? 8276 : 256 + i;
+			raw_hdr(buf, &hdr);
+			memset(buf + TCP_HDR_LEN, (int)i, hdr.data_len);
+			t_raw_send(r.fd, buf, TCP_HDR_LEN + hdr.data_len);
+			sent++;
+			T_WAIT(r.w, r.end->received == sent);
+		}
+	}
+	assert_int_equal(r.end->held_cnt, opt.recv_cnt);
+	for (unsigned int i = 0; i < opt.recv_cnt; i++) {
+		const struct xp_iu *iu = r.end->held[i];
+		const uint8_t *p = iu->data;
+
+		assert_int_equal(iu->len, 256 + i);
+		assert_int_equal(p[0], i);
+		assert_memory_equal(p, p + 1, iu->len - 1);
+	}
+	assert_in_range(resident_bytes(r.end), 1, 1500000);
+	while (r.end->held_cnt)
+		xp_iu_release(r.end->held[--r.end->held_cnt]);
+	raw_close(&r);
+}
+
 static void bytes_may_come_one_by_one(void **state)
 {
 	struct tcp_hdr hdr = { .op = TCP_WRITE,
@@ -503,6 +564,7 @@ int main(void)
 	T_ADD_ROWS(&t, rule_cases, who_breaks_a_rule_is_told_to_go);
 	T_ADD(&t, an_answer_of_the_wrong_length_is_none);
 	T_ADD(&t, an_iu_is_not_copied);
+	T_ADD(&t, held_ius_pin_little_memory);
 	T_ADD(&t, bytes_may_come_one_by_one);
 	T_ADD_ROWS(&t, half_cases, half_an_iu_is_not_waited_for_for_ever);
 	T_ADD(&t, an_idle_peer_is_left_alone);

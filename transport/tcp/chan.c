@@ -42,6 +42,14 @@ static size_t tcp_stage_len(const struct xp_config *cfg)
 	return len > TCP_STAGE_LEN ? len : TCP_STAGE_LEN;
 }
 
+/* For all IUs, and one at each end that is filled only partly. */
+static unsigned int tcp_stage_cnt(const struct tcp_chan *ch)
+{
+	size_t len = ch->iu_cnt * (ch->base.xp->cfg.recv_len + TCP_HDR_LEN_MAX);
+
+	return (unsigned int)(len / ch->stage_len) + 3;
+}
+
 /* Returns the length of the block. */
 static size_t tcp_chan_lay_out(struct tcp_chan *ch)
 {
@@ -50,15 +58,18 @@ static size_t tcp_chan_lay_out(struct tcp_chan *ch)
 	size_t off = 0;
 
 	ch->stage_len = tcp_stage_len(cfg);
+	ch->stage_cnt = tcp_stage_cnt(ch);
 	ch->txs = tcp_chan_cut(ch->block, &off, tx_cnt * sizeof(*ch->txs), 64);
 	ch->iov = tcp_chan_cut(ch->block, &off, TCP_IOV_MAX * sizeof(*ch->iov),
 			       64);
 	ch->ius = tcp_chan_cut(ch->block, &off, ch->iu_cnt * sizeof(*ch->ius),
 			       64);
 	ch->stages = tcp_chan_cut(ch->block, &off,
-				  (ch->iu_cnt + 1) * sizeof(*ch->stages), 64);
+				  ch->stage_cnt * sizeof(*ch->stages), 64);
 	ch->stage_data = tcp_chan_cut(ch->block, &off,
-				      (ch->iu_cnt + 1) * ch->stage_len, 4096);
+				      ch->stage_cnt * ch->stage_len, 4096);
+	ch->copies =
+		tcp_chan_cut(ch->block, &off, ch->iu_cnt * cfg->recv_len, 4096);
 	return off;
 }
 

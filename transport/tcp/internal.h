@@ -75,8 +75,10 @@ struct tcp_tx {
 
 /*
  * Memory into which the socket is read. IUs are given to the user where they
- * lie. There is one stage more than there are IUs. So while each IU pins one
- * stage, there is one to read into.
+ * lie, and pin their stage. A peer can make each of them pin another one. So
+ * the stages have room for all IUs, and two more. When no other stage is
+ * free, IUs are copied to memory of their own: there is always one to read
+ * into.
  */
 struct tcp_stage {
 	struct list node; /* chan.free_stages */
@@ -86,7 +88,7 @@ struct tcp_stage {
 
 struct tcp_iu {
 	struct xp_iu base;
-	struct tcp_stage *stage;
+	struct tcp_stage *stage; /* NULL: it was copied */
 };
 
 /* The receiving part: bytes read ahead, and the message that has begun. */
@@ -147,6 +149,7 @@ struct tcp_chan {
 	unsigned int used_ius;
 	unsigned int used_stages;
 	unsigned int iu_cnt;
+	unsigned int stage_cnt;
 	struct xp_mr recv_mr;
 
 	/*
@@ -161,6 +164,7 @@ struct tcp_chan {
 	struct tcp_stage *stages;
 	uint8_t *stage_data;
 	size_t stage_len;
+	uint8_t *copies; /* recv_len bytes for each IU */
 };
 
 struct tcp_request {
@@ -246,7 +250,7 @@ void tcp_read_answered(struct tcp_chan *ch, struct tcp_tx *tx);
 
 /* ---- recv.c ---- */
 
-/* A stage that is free; never NULL. */
+/* A stage that is free. There is one. */
 struct tcp_stage *tcp_stage_get(struct tcp_chan *ch);
 /* Handles what was read, and reads more. */
 void tcp_rx_run(struct tcp_chan *ch);

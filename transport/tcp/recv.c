@@ -2,10 +2,10 @@
 /*
  * The receiving part of a channel of the tcp provider. It reads ahead into a
  * stage, as many messages as have arrived. An IU stays there until the user
- * releases it, and no other byte is written to where it lies. Data of an RDMA
- * operation that has not arrived yet is read directly to its destination, and
- * the bytes behind it into the stage again. rx_begin() checks every field that
- * a peer sends.
+ * releases it, and no other byte is written to where it lies; if no other stage
+ * is free, it is copied. Data of an RDMA operation that has not arrived yet is
+ * read directly to its destination, and the bytes behind it into the stage
+ * again. rx_begin() checks every field that a peer sends.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,6 +26,11 @@
 
 /* ---- receive buffers ---- */
 
+static bool rx_has_stage(const struct tcp_chan *ch)
+{
+	return !list_empty(&ch->free_stages) || ch->used_stages < ch->stage_cnt;
+}
+
 /* The one that was used last, because caches have it. */
 struct tcp_stage *tcp_stage_get(struct tcp_chan *ch)
 {
@@ -34,7 +39,7 @@ struct tcp_stage *tcp_stage_get(struct tcp_chan *ch)
 
 	if (it)
 		return container_of(it, struct tcp_stage, node);
-	assert(ch->used_stages <= ch->iu_cnt);
+	assert(ch->used_stages < ch->stage_cnt);
 	s = &ch->stages[ch->used_stages];
 	list_init(&s->node);
 	s->data = ch->stage_data + ch->used_stages++ * ch->stage_len;
@@ -62,7 +67,7 @@ static void rx_put_iu(struct tcp_chan *ch, struct tcp_iu *iu)
 	struct tcp_stage *s = iu->stage;
 
 	list_add_head(&ch->free_ius, &iu->base.node);
-	if (--s->held == 0 && s != ch->rx.stage)
+	if (s && --s->held == 0 && s != ch->rx.stage)
 		list_add_head(&ch->free_stages, &s->node);
 }
 
@@ -171,15 +176,32 @@ static int rx_begin(struct tcp_chan *ch, const struct tcp_hdr *hdr)
 	return -EPROTO;
 }
 
-/* All of the IU lies in the stage. */
+static void rx_copy_iu(struct tcp_chan *ch, struct tcp_iu *iu)
+{
+	size_t at = (size_t)(iu - ch->ius) * ch->base.xp->cfg.recv_len;
+
+	iu->base.data = ch->copies + at;
+	iu->stage = NULL;
+	if (iu->base.len)
+		memcpy(iu->base.data, ch->rx.stage->data + ch->rx.off,
+		       iu->base.len);
+	ch->base.xp->stats.copied += iu->base.len;
+}
+
+/* All of the IU lies in the stage. It may pin the stage only if another one is
+ * free, into which rx_make_room() can go on. */
 static void rx_end_msg(struct tcp_chan *ch)
 {
 	struct tcp_rx *rx = &ch->rx;
 	struct tcp_iu *iu = rx->iu;
 
-	iu->base.data = rx->stage->data + rx->off;
-	iu->stage = rx->stage;
-	iu->stage->held++;
+	if (rx_has_stage(ch)) {
+		iu->base.data = rx->stage->data + rx->off;
+		iu->stage = rx->stage;
+		iu->stage->held++;
+	} else {
+		rx_copy_iu(ch, iu);
+	}
 	rx->off += iu->base.len;
 	rx->iu = NULL;
 	xp_core_received(&ch->base, &iu->base);
