@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file_lock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "target/control/config_text.h"
@@ -27,6 +28,8 @@
 #define CONTROL_STACK	(1u << 20)
 #define CONTROL_BACKLOG 16
 #define CONTROL_BUF_MIN 4096
+/* To bind in a directory that a target which ends removes. */
+#define CONTROL_BIND_TRIES 10
 /* After a failure to accept. */
 #define CONTROL_RETRY_US 100000
 
@@ -86,10 +89,36 @@ static void control_remove_dir(struct control *c)
 		unlinkat(AT_FDCWD, dirname(c->path), AT_REMOVEDIR);
 }
 
-/* Removes a socket on which no process listens. */
+/*
+ * Between bind() and listen(), a socket looks like one that a killed target has
+ * left. So targets that start do this one after the other. Returns a descriptor
+ * that has the lock; -1: there is none. A process that keeps the lock delays a
+ * start, but does not prevent it: it may belong to any user.
+ */
+static int control_lock_dir(const struct control *c)
+{
+	char who[FILE_LOCK_NAME_MAX];
+	char copy[sizeof(c->path)];
+	const char *dir;
+	pid_t pid = 0;
+	int fd;
+
+	memcpy(copy, c->path, sizeof(copy));
+	dir = dirname(copy);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && file_lock_take(fd, dir, /* shared= */ false,
+				      FILE_LOCK_ALIVE_MS, &pid) == -EBUSY)
+		log_warn("%s: locked by %s; not waiting for it any longer", dir,
+			 file_lock_name(pid, who));
+	return fd;
+}
+
+/* Removes a socket on which no process listens. If the queue of one is full, a
+ * process listens, but hangs. */
 static int control_clear_path(const struct sockaddr_un *addr)
 {
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	_cleanup_close_ int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat st;
 
 	if (fd < 0)
@@ -98,8 +127,11 @@ static int control_clear_path(const struct sockaddr_un *addr)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode))
 		return -EEXIST;
-	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0)
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 ||
+	    errno == EAGAIN)
 		return -EADDRINUSE;
+	if (errno != ECONNREFUSED)
+		return -errno;
 	return unlink(addr->sun_path) ? -errno : 0;
 }
 
@@ -114,19 +146,14 @@ static int control_give_to(const char *path, const char *owner)
 	return chmod(path, 0660) ? -errno : 0;
 }
 
-static int control_bind(struct control *c, const char *path, const char *owner)
+static int control_listen_at(struct control *c, const char *owner)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	mode_t mask;
 	int err;
 
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
-	strcpy(c->path, path);
-	err = control_make_dir(c);
-	if (!err)
-		err = control_clear_path(&addr);
+	strcpy(addr.sun_path, c->path);
+	err = control_clear_path(&addr);
 	if (err)
 		return err;
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -139,8 +166,38 @@ static int control_bind(struct control *c, const char *path, const char *owner)
 	if (err)
 		return err;
 	c->bound = true;
-	err = control_give_to(path, owner);
+	err = control_give_to(c->path, owner);
 	return !err && listen(c->fd, CONTROL_BACKLOG) ? -errno : err;
+}
+
+static int control_bind_once(struct control *c, const char *owner)
+{
+	int err = control_make_dir(c);
+	int lock;
+
+	if (err)
+		return err;
+	lock = control_lock_dir(c);
+	err = control_listen_at(c, owner);
+	if (err && c->fd >= 0) {
+		close(c->fd);
+		c->fd = -1;
+	}
+	if (lock >= 0)
+		close(lock);
+	return err;
+}
+
+static int control_bind(struct control *c, const char *path, const char *owner)
+{
+	int err = -ENOENT;
+
+	if (strlen(path) >= sizeof(c->path))
+		return -ENAMETOOLONG;
+	strcpy(c->path, path);
+	for (int i = 0; i < CONTROL_BIND_TRIES && err == -ENOENT; i++)
+		err = control_bind_once(c, owner);
+	return err;
 }
 
 int control_create(const char *path, const char *owner, struct control **ret,

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The control socket: a client that calls the methods of an interface. */
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/list.h"
@@ -374,6 +379,206 @@ static void target_that_ends_leaves_the_socket_of_the_next(void **state)
 	control_destroy(next.control);
 }
 
+/* ---- targets that start at the same time ---- */
+
+/* What happens once, before the next listen() or bind(). */
+static void (*before_listen)(void);
+static void (*before_bind)(void);
+static int told_fd = -1; /* written to if a lock is held by another process */
+
+int __real_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog);
+int __real_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int __real_flock(int fd, int how);
+int __wrap_flock(int fd, int how);
+
+static void run_once(void (**what)(void))
+{
+	void (*run)(void) = *what;
+
+	*what = NULL;
+	if (run)
+		run();
+}
+
+int __wrap_listen(int fd, int backlog)
+{
+	run_once(&before_listen);
+	return __real_listen(fd, backlog);
+}
+
+int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	run_once(&before_bind);
+	return __real_bind(fd, addr, len);
+}
+
+int __wrap_flock(int fd, int how)
+{
+	int res = __real_flock(fd, how);
+
+	if (res && errno == EWOULDBLOCK && told_fd >= 0) {
+		assert_int_equal(write(told_fd, "w", 1), 1);
+		errno = EWOULDBLOCK;
+	}
+	return res;
+}
+
+static char one_path[108]; /* of the target that starts */
+static pid_t child;
+
+static void make_one_path(const char *name)
+{
+	snprintf(one_path, sizeof(one_path), "%s/%s", world.dir, name);
+}
+
+static int child_code(void)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Returns when the other target waits, or has started or failed. */
+static void start_another(void)
+{
+	struct control *c;
+	struct error e;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	child = fork();
+	if (child == 0) {
+		told_fd = dup2(fds[1], 3);
+		/* Among them the lock of this target. */
+		close_range(4, ~0u, 0);
+		_exit(-control_create(one_path, NULL, &c, &e));
+	}
+	close(fds[1]);
+	assert_in_range(read(fds[0], &(char){ 0 }, 1), 0, 1);
+	/* Its end of the pipe stays open: it may tell more. */
+	told_fd = fds[0];
+}
+
+static void targets_that_start_together_keep_their_socket(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct control *c;
+	struct error e;
+	int fd;
+
+	make_one_path("one");
+	before_listen = start_another;
+	assert_int_equal(control_create(one_path, NULL, &c, &e), 0);
+	assert_int_equal(child_code(), EADDRINUSE);
+	close(told_fd);
+	told_fd = -1;
+	strcpy(addr.sun_path, one_path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)),
+			 0);
+	close(fd);
+	control_destroy(c);
+}
+
+static void remove_directory(void)
+{
+	char path[sizeof(one_path)];
+
+	strcpy(path, one_path);
+	assert_int_equal(rmdir(dirname(path)), 0);
+}
+
+static void directory_that_another_target_removes_is_made_again(void **state)
+{
+	struct control *c;
+	struct error e;
+
+	make_one_path("dir/one");
+	before_bind = remove_directory;
+	assert_int_equal(control_create(one_path, NULL, &c, &e), 0);
+	control_destroy(c);
+	assert_int_equal(access(one_path, F_OK), -1);
+}
+
+static void lock_of_a_stranger_does_not_prevent_a_start(void **state)
+{
+	struct control *c;
+	struct error e;
+	int fds[2];
+	int fd;
+
+	assert_int_equal(pipe(fds), 0);
+	child = fork();
+	if (child == 0) {
+		fd = open(world.dir, O_RDONLY | O_DIRECTORY);
+		_exit(flock(fd, LOCK_EX) || write(fds[1], "l", 1) != 1 ||
+		      pause());
+	}
+	assert_int_equal(read(fds[0], &(char){ 0 }, 1), 1);
+	make_one_path("one");
+	assert_int_equal(control_create(one_path, NULL, &c, &e), 0);
+	control_destroy(c);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* ---- sockets of others ---- */
+
+static int listen_at(int type, struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	addr->sun_family = AF_UNIX;
+	strcpy(addr->sun_path, one_path);
+	assert_int_equal(bind(fd, (struct sockaddr *)addr, sizeof(*addr)), 0);
+	if (type == SOCK_STREAM)
+		assert_int_equal(listen(fd, 0), 0);
+	return fd;
+}
+
+static void target_that_hangs_keeps_its_socket(void **state)
+{
+	struct sockaddr_un addr;
+	struct control *c;
+	struct error e;
+	int clients[8];
+	int fd;
+
+	make_one_path("one");
+	fd = listen_at(SOCK_STREAM, &addr);
+	/* As many as wait in its queue, and more. */
+	for (size_t i = 0; i < ARRAY_SIZE(clients); i++) {
+		clients[i] = socket(
+			AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		connect(clients[i], (struct sockaddr *)&addr, sizeof(addr));
+	}
+	assert_int_equal(control_create(one_path, NULL, &c, &e), -EADDRINUSE);
+	for (size_t i = 0; i < ARRAY_SIZE(clients); i++)
+		close(clients[i]);
+	close(fd);
+	assert_int_equal(unlink(one_path), 0);
+}
+
+static void socket_of_another_kind_is_not_replaced(void **state)
+{
+	struct sockaddr_un addr;
+	struct control *c;
+	struct error e;
+	int fd;
+
+	make_one_path("one");
+	fd = listen_at(SOCK_DGRAM, &addr);
+	assert_int_equal(control_create(one_path, NULL, &c, &e), -EPROTOTYPE);
+	close(fd);
+	assert_int_equal(unlink(one_path), 0);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -390,6 +595,11 @@ int main(void)
 	T_ADD(&t, other_file_is_not_replaced);
 	T_ADD(&t, socket_of_a_killed_target_is_replaced);
 	T_ADD(&t, target_that_ends_leaves_the_socket_of_the_next);
+	T_ADD(&t, targets_that_start_together_keep_their_socket);
+	T_ADD(&t, directory_that_another_target_removes_is_made_again);
+	T_ADD(&t, lock_of_a_stranger_does_not_prevent_a_start);
+	T_ADD(&t, target_that_hangs_keeps_its_socket);
+	T_ADD(&t, socket_of_another_kind_is_not_replaced);
 	for (size_t i = 0; i < t.cnt; i++) {
 		t.tests[i].setup_func = setup;
 		t.tests[i].teardown_func = teardown;
