@@ -159,6 +159,8 @@ static bool option_store(const struct option_row *row, void *options,
 	case OPTION_PATH:
 	case OPTION_DIR:
 	case OPTION_USER:
+		if (row->size != sizeof(value))
+			return option_set_name(row, options, value, e);
 		memcpy(at, &value, sizeof(value));
 		return true;
 	case OPTION_FLAG:

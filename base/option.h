@@ -32,8 +32,8 @@ enum option_type {
 	OPTION_DURATION, /* seconds, "0.5", or "off"; int, milliseconds */
 	OPTION_CHOICE,	 /* one word of @choices; int, its index */
 	OPTION_NAME,	 /* text, not empty; copied into an array of char */
-	/* const char *, borrowed from the arguments. The types differ in what
-	 * the shell completes. */
+	/* const char *, borrowed from the arguments; or an array of char, as
+	 * of OPTION_NAME. The types differ in what the shell completes. */
 	OPTION_TEXT,
 	OPTION_PATH,
 	OPTION_DIR,

@@ -488,7 +488,7 @@ static int client_begin(struct client *c)
 {
 	int err;
 
-	if (c->o->metrics_file)
+	if (*c->o->metrics_file)
 		ticks_init();
 	c->queues = uring_queues();
 	err = client_make_loop(c);
@@ -515,7 +515,7 @@ static int client_begin(struct client *c)
 	err = client_make_device(c);
 	if (!err)
 		err = client_mount(c);
-	if (!err && c->o->metrics_file)
+	if (!err && *c->o->metrics_file)
 		err = metrics_writer_start(&c->metrics, c->o->metrics_file,
 					   c->reactor, c->tree, c->mount->path,
 					   &c->e);

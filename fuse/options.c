@@ -297,6 +297,7 @@ static const struct option_row fuse_rows[] = {
 		  "textfile collector of node_exporter.",
 	  .more = "Its name must end with _.prom_ there. Each mount needs a file of its own. *rdma-fuse*\n"
 		  "writes _FILE.new_ and renames it. *METRICS* lists what the file has.",
+	  .also_mount = true,
 	  OPTION_AT(fuse_options, metrics_file) },
 	OPTION_ROWS_LOG(fuse_options, "details"),
 	OPTION_ROWS_ABOUT,
@@ -328,8 +329,9 @@ const struct option_table fuse_option_table = {
 		"MOUNTPOINT: a directory gets one file per volume (or just VOLUME); a\n"
 		"  regular file becomes the volume.\n",
 	.tail = "\n"
-		"-o also takes channels=, queue_depth=, poll_us= and the times above\n"
-		"(fast_io_fail_tmo=, dev_loss_tmo=, reconnect_delay=, io_timeout=).\n"
+		"-o also takes channels=, queue_depth=, poll_us=, metrics_file= and the\n"
+		"times above (fast_io_fail_tmo=, dev_loss_tmo=, reconnect_delay=,\n"
+		"io_timeout=, keep_alive_tmo=).\n"
 		"\n"
 		"Unmount with: fusermount3 -u MOUNTPOINT\n",
 };
@@ -364,7 +366,7 @@ static bool fuse_refuse_mount_option(const char *word, size_t len,
 static bool fuse_option_mount(void *options, const struct option_row *row,
 			      const char *value, struct error *e)
 {
-	char word[512];
+	char word[PATH_MAX + 64]; /* one with a path */
 
 	for (const char *at = value; *at;) {
 		size_t word_len = strcspn(at, ",");

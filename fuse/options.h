@@ -3,6 +3,7 @@
 #ifndef FUSE_OPTIONS_H
 #define FUSE_OPTIONS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,8 +18,9 @@
 struct fuse_options {
 	const char *uri;
 	const char *mountpoint;
-	const char *pidfile;	  /* NULL: none */
-	const char *metrics_file; /* NULL: none */
+	const char *pidfile; /* NULL: none */
+	/* "": none. A copy: -o has no text of its own for a value. */
+	char metrics_file[PATH_MAX];
 	bool foreground;
 	bool read_only;
 	enum log_level log_level;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-fuse --metrics-file: what the file says, when it cannot be written, and a file on
+# rdma-fuse --metrics-file and -o metrics_file: what the file says, when it cannot be written, and a file on
 # the mount itself.
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
@@ -28,7 +28,7 @@ ends() { fusermount3 -u "$M" && wait "$client"; }
 
 t_target --backing ram:8M,name=a --backing ram:512k,name=bad,fault=read:error
 
-start_client --metrics-file mount.prom
+start_client -o metrics_file=mount.prom
 t_check 'the file is there when the mount is' t_wait_for 5 test -s "$PROM"
 dd if=/dev/zero of="$M/a" bs=64k count=3 conv=notrunc oflag=direct status=none
 dd if="$M/a" of=/dev/null bs=4k count=7 iflag=direct status=none

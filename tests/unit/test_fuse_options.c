@@ -39,6 +39,7 @@ static void defaults(void **state)
 	assert_string_equal(o.subtype, "rdma-block");
 	assert_string_equal(o.vfs, "");
 	assert_null(o.pidfile);
+	assert_string_equal(o.metrics_file, "");
 	assert_false(o.foreground || o.read_only || o.allow_other ||
 		     o.default_permissions);
 	assert_int_equal(o.log_level, LOG_NOTICE);
@@ -71,6 +72,21 @@ static void everything(void **state)
 	assert_int_equal(o.poll_us, 50);
 	assert_string_equal(o.pidfile, "/run/pid");
 	assert_int_equal(o.log_level, LOG_INFO);
+}
+
+/* A file of a long name, as the line of fstab(5) gives it. */
+static void metrics_file(void **state)
+{
+	const char *style = *state;
+	char word[1100] = { 0 };
+	struct fuse_options o;
+
+	memset(word, 'x', sizeof(word) - 1);
+	memcpy(word, style, strlen(style));
+	assert_true(parse((const char *[]){ "-o", word, NULL }, &o));
+	assert_string_equal(o.metrics_file, strstr(word, "file=") + 5);
+	assert_true(o.read_only);
+	assert_int_equal(o.channels, 3);
 }
 
 struct bad_row {
@@ -108,6 +124,8 @@ static const struct bad_row bad_rows[] = {
 	{ "uid that is a name", { "-o", "uid=root" } },
 	{ "uid without a value", { "-o", "uid" } },
 	{ "a flag with a value", { "-o", "allow_other=1" } },
+	{ "a metrics file without a name", { "-o", "metrics_file=" } },
+	{ "a metrics file of another kind", { "-o", "metrics_files=x" } },
 	{ "an empty fsname", { "-o", "fsname=" } },
 	{ "an unknown mount option", { "-o", "allow_root" } },
 	{ "a kernel's flag with a value", { "-o", "noatime=1" } },
@@ -130,6 +148,10 @@ int main(void)
 
 	T_ADD(&t, defaults);
 	T_ADD(&t, everything);
+	t_add(&t, "metrics_file", metrics_file, "as others",
+	      "ro,channels=3,metrics_file=/");
+	t_add(&t, "metrics_file", metrics_file, "as the long option",
+	      "ro,channels=3,metrics-file=x");
 	T_ADD_ROWS(&t, bad_rows, bad);
 	return t_run(&t);
 }
