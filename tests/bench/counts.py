@@ -127,9 +127,10 @@ def own(side, job, n=4000):
 # ---- instructions ----
 
 
-def _instructions(build, work, program, function, n=2000):
+def _instructions(build, work, program, function, n=2048):
     """User instructions that @function of @program spends on one 4 KiB READ of
-    a RAM volume, by file: callgrind, with the transport in process."""
+    a RAM volume, by file: callgrind, with the transport in process. @n is a
+    multiple of the programs' depth, as they read so many at a time."""
     totals = []
     for ios in (n, 2 * n):
         out = os.path.join(work, 'callgrind.out')
