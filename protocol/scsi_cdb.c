@@ -172,14 +172,15 @@ static int decode_fields(const struct scsi_cdb_info *info, const uint8_t *cdb,
 
 	if (err)
 		return err;
-	*ret_cmd = (struct scsi_cmd){
-		.op = (enum scsi_op)info->op,
-		.info = info,
-		.lba = get_field(cdb, info->lba),
-		.blocks = get_field(cdb, info->blocks),
-		.alloc_len = (uint32_t)get_field(cdb, info->alloc_len),
-		.param_len = (uint32_t)get_field(cdb, info->param_len),
-	};
+	ret_cmd->op = (enum scsi_op)info->op;
+	ret_cmd->info = info;
+	ret_cmd->lba = get_field(cdb, info->lba);
+	ret_cmd->blocks = get_field(cdb, info->blocks);
+	ret_cmd->alloc_len = (uint32_t)get_field(cdb, info->alloc_len);
+	ret_cmd->param_len = (uint32_t)get_field(cdb, info->param_len);
+	/* The others, of which info->fields() sets some. */
+	memset((char *)ret_cmd + offsetof(struct scsi_cmd, fua), 0,
+	       sizeof(*ret_cmd) - offsetof(struct scsi_cmd, fua));
 	err = info->fields ? info->fields(cdb, ret_cmd, ret_sense) : 0;
 	if (err)
 		ret_cmd->info = NULL;
