@@ -200,6 +200,7 @@ static inline int data_decode(struct wire_cursor *c, uint8_t format,
 			      uint8_t desc_cnt, uint16_t formats,
 			      uint16_t imm_offset, struct srp_data *ret)
 {
+	*ret = (struct srp_data){ .format = SRP_DATA_NONE };
 	if (format == SRP_DATA_NONE)
 		return 0;
 	return data_decode_some(c, format, desc_cnt, formats, imm_offset, ret);
@@ -236,7 +237,6 @@ int srp_cmd_decode(const void *iu, size_t iu_len,
 {
 	struct wire_cursor c = wire_cursor(iu, iu_len);
 	const struct srp_wire_cmd *wire;
-	struct srp_cmd_view v;
 	size_t add_cdb_len;
 	int err;
 
@@ -246,28 +246,22 @@ int srp_cmd_decode(const void *iu, size_t iu_len,
 	add_cdb_len = wire->add_cdb_len & ~3U;
 	if (!wire_take(&c, add_cdb_len))
 		return -EBADMSG;
-	v = (struct srp_cmd_view){
-		.tag = srp_tag_get(wire->tag),
-		.lun = be64_get(wire->lun),
-		.task_attr = wire->task_attr & 7,
-		.cdb = wire->cdb,
-		.cdb_len = (uint16_t)(SRP_CDB_LEN + add_cdb_len),
-	};
+	ret->tag = srp_tag_get(wire->tag);
+	ret->lun = be64_get(wire->lun);
+	ret->task_attr = wire->task_attr & 7;
+	ret->cdb = wire->cdb;
+	ret->cdb_len = (uint16_t)(SRP_CDB_LEN + add_cdb_len);
 	err = data_decode(&c, wire->formats >> 4, wire->out_desc_cnt,
-			  rules->formats, rules->imm_offset, &v.out);
+			  rules->formats, rules->imm_offset, &ret->out);
 	if (err)
 		return err;
 	err = data_decode(&c, wire->formats & 15, wire->in_desc_cnt,
-			  rules->formats, /* imm_offset= */ 0, &v.in);
+			  rules->formats, /* imm_offset= */ 0, &ret->in);
 	if (err)
 		return err;
-	if (v.out.format == SRP_DATA_IMMEDIATE) {
-		err = immediate_locate(iu, iu_len, iu_len - c.left,
-				       rules->imm_offset, &v.out);
-		if (err)
-			return err;
-	}
-	*ret = v;
+	if (ret->out.format == SRP_DATA_IMMEDIATE)
+		return immediate_locate(iu, iu_len, iu_len - c.left,
+					rules->imm_offset, &ret->out);
 	return 0;
 }
 

@@ -323,7 +323,7 @@ int srp_cmd_lun(const void *iu, size_t iu_len, uint64_t *ret_lun);
  * @iu:       the received bytes; borrowed for the call and by @ret
  * @iu_len:   bytes received, from the work completion, not the buffer size
  * @rules:    what was agreed at login
- * @ret:      where to store the result; written only on success
+ * @ret:      where to store the result; undefined after a failure
  *
  * After success each descriptor inside the IU lies within the address space,
  * and the lengths of a list that is not partial add up to the data length of

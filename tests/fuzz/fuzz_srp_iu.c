@@ -115,10 +115,8 @@ static void cmd(const void *iu, size_t len, const struct srp_cmd_rules *rules)
 	FUZZ_FILL(v);
 	err = srp_cmd_decode(iu, len, rules, &v);
 	FUZZ_CLAIM(!err || err == -EBADMSG || err == -ENOTSUP);
-	if (err) {
-		FUZZ_UNTOUCHED(v);
+	if (err)
 		return;
-	}
 	FUZZ_CLAIM(fuzz_lies_in(v.cdb, v.cdb_len, iu, len));
 	FUZZ_CLAIM(v.cdb_len >= SRP_CDB_LEN && v.cdb_len <= SRP_CDB_LEN_MAX);
 	FUZZ_CLAIM(v.task_attr <= 7);
