@@ -70,7 +70,7 @@ static void request_set_state(struct request *req, enum request_state state)
 	enum request_state from = req->state;
 
 	req->state = state;
-	if (!list_empty(&req->worker->managing))
+	if (task_mgmt_awaits(state) && !list_empty(&req->worker->managing))
 		task_mgmt_request_moved(req, from, state);
 }
 

@@ -157,13 +157,13 @@ static bool part_covers(const struct task_mgmt_part *part,
 static bool part_is_settled(const struct task_mgmt_part *part,
 			    const struct request *req, enum request_state state)
 {
-	if (state == REQUEST_FREE)
-		return true;
-	return part->tm->function != EVICT &&
-	       (state == REQUEST_RESPONDING || state == REQUEST_LINGERING) &&
-	       (!part->tm->req ||
-		tmf_nexus_of(req) != tmf_nexus_of(part->tm->req) ||
-		part_stops(part, req));
+	if (!task_mgmt_awaits(state))
+		return false;
+	return state == REQUEST_FREE ||
+	       (part->tm->function != EVICT &&
+		(!part->tm->req ||
+		 tmf_nexus_of(req) != tmf_nexus_of(part->tm->req) ||
+		 part_stops(part, req)));
 }
 
 static void part_let_go(struct task_mgmt_part *part)

@@ -95,7 +95,15 @@ struct task_mgmt_eviction {
 int task_mgmt_evict(struct port *port, struct volume *vol,
 		    struct task_mgmt_eviction *ev);
 
-/* Called by request_set_state(): @req changes from @from to @to. */
+/* True if a function may wait until a request comes into @state. */
+static inline bool task_mgmt_awaits(enum request_state state)
+{
+	return state == REQUEST_FREE || state == REQUEST_RESPONDING ||
+	       state == REQUEST_LINGERING;
+}
+
+/* Called by request_set_state(): @req changes from @from to @to, which
+ * task_mgmt_awaits(). */
 void task_mgmt_request_moved(struct request *req, enum request_state from,
 			     enum request_state to);
 

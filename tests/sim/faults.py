@@ -69,8 +69,9 @@ FAULTS = [
 
     # -- task management
     ('answers ABORT TASK while the disk has the command',
-     'target/port/task_mgmt.c', 'if (state == REQUEST_FREE)',
-     'if (state == REQUEST_FREE || state == REQUEST_EXECUTING)'),
+     'target/port/task_mgmt.c',
+     'if (!task_mgmt_awaits(state))\n\t\treturn false;',
+     'if (!task_mgmt_awaits(state))\n\t\treturn state == REQUEST_EXECUTING;'),
     ('aborts the task with the next tag', 'target/port/task_mgmt.c',
      'req->tag == tm->task_tag;', 'req->tag == tm->task_tag + 1;'),
     ('ends only the commands of one worker', 'target/port/task_mgmt.c',
