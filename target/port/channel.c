@@ -42,7 +42,6 @@ struct channel *channel_create(const struct channel_params *p)
 	ch->kind = xp_kind(p->conn->xp);
 	ch->rules = *p->rules;
 	ch->login_rsp = *p->login_rsp;
-	ch->ti_iu_len = p->login_rsp->ti_iu_len;
 	ch->conn = p->conn;
 	ch->aer.wanted = p->wants_aer;
 	list_init(&ch->at_port.nexus_node);

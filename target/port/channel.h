@@ -71,6 +71,7 @@ struct request;
 /* Bytes of registered memory for one response: 36 bytes, response data, sense
  * data. A multiple of 64, so that responses share no cache line. */
 #define CHANNEL_RSP_SIZE 192
+_Static_assert(CHANNEL_RSP_SIZE <= CHANNEL_TI_IU_LEN, "it is an IU");
 
 enum channel_state {
 	CHANNEL_NEW,	   /* admitted; its worker knows nothing yet */
@@ -168,7 +169,6 @@ struct channel {
 	enum xp_kind kind;
 	struct srp_cmd_rules rules;
 	struct srp_login_rsp login_rsp;
-	uint32_t ti_iu_len; /* bytes; CHANNEL_TI_IU_LEN */
 	/* Set before the message that the channel is open. */
 	struct xp_negotiated negotiated;
 
