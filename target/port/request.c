@@ -228,7 +228,8 @@ static void request_fill_task(struct request *req,
 /*
  * The event that @req waits for in its state has come. Runs the next steps,
  * until one must wait for another event. Each case is an event, and begins the
- * step that follows it.
+ * step that follows it. What a READ of memory does not need is not inline, so
+ * that there are few registers to save.
  */
 static void request_run_steps(struct request *req)
 {
@@ -414,12 +415,11 @@ static bool request_needs_table(const struct request *req)
 	return req->data.partial || req->data.desc_cnt > REQUEST_DESCS;
 }
 
-static bool request_take_table(struct request *req)
+/* Memory of the tables. */
+static __attribute__((noinline)) bool request_get_table(struct request *req)
 {
 	const struct srp_data *data = &req->data;
 
-	if (!request_needs_descs(req) || !request_needs_table(req))
-		return true;
 	if (data->desc_cnt > REQUEST_DESCS_MAX) {
 		channel_complain(req->ch,
 				 "SRP_CMD with tag %016llx: %u descriptors, "
@@ -438,10 +438,16 @@ static bool request_take_table(struct request *req)
 	return req->table;
 }
 
+static bool request_take_table(struct request *req)
+{
+	return !request_needs_descs(req) || !request_needs_table(req) ||
+	       request_get_table(req);
+}
+
 /* ---- step: descriptors ---- */
 
 /* The list in the IU is partial. The initiator's memory has all of it. */
-static void request_read_table(struct request *req)
+static __attribute__((noinline)) void request_read_table(struct request *req)
 {
 	struct worker *w = req->worker;
 
@@ -495,7 +501,7 @@ static void request_unpack_in_place(const uint8_t *raw, uint32_t cnt,
 	}
 }
 
-static bool request_unpack_table(struct request *req)
+static __attribute__((noinline)) bool request_unpack_table(struct request *req)
 {
 	const struct srp_data *data = &req->data;
 
@@ -626,12 +632,11 @@ static void request_copy_immediate(struct request *req)
 	req->worker->counters.copied += t->fetch_len;
 }
 
-static bool request_fetch_data(struct request *req)
+/* There is data-out. */
+static __attribute__((noinline)) bool request_fetch_some(struct request *req)
 {
 	uint32_t len = req->task.fetch_len;
 
-	if (len == 0)
-		return true;
 	assert(len <= req->data.len);
 	if (req->data.format == SRP_DATA_IMMEDIATE) {
 		request_copy_immediate(req);
@@ -642,6 +647,11 @@ static bool request_fetch_data(struct request *req)
 	request_set_chain_data(req, XP_RDMA_READ, len);
 	request_post_chain(req);
 	return false;
+}
+
+static bool request_fetch_data(struct request *req)
+{
+	return req->task.fetch_len == 0 || request_fetch_some(req);
 }
 
 /* ---- step: the disk ---- */
@@ -676,6 +686,13 @@ static void request_passed_disk(struct request *req)
 	request_passed(req, METER_BACKEND);
 }
 
+/* The disk has finished, and nobody waits for it. */
+static __attribute__((noinline)) void request_leave_disk(struct request *req)
+{
+	request_passed_disk(req);
+	request_resume(req);
+}
+
 /* For scsi_task.done. */
 static void request_disk_done(struct scsi_task *task)
 {
@@ -694,8 +711,7 @@ static void request_disk_done(struct scsi_task *task)
 					    * continues */
 		return;
 	}
-	request_passed_disk(req);
-	request_resume(req);
+	request_leave_disk(req);
 }
 
 /*
