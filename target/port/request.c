@@ -771,10 +771,11 @@ static void request_response_done(struct xp_chain *chain, int status)
 
 static int request_encode_rsp(struct request *req, struct srp_rsp *rsp)
 {
+	struct channel *ch = req->ch;
 	int len;
 
 	rsp->tag = req->tag;
-	rsp->req_lim_delta = srp_ledger_answer(&req->ch->ledger);
+	rsp->req_lim_delta = srp_ledger_answer(&ch->ledger);
 	len = srp_rsp_encode(req->rsp, CHANNEL_RSP_SIZE, rsp);
 	assert(len > 0);
 	return len;

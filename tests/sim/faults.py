@@ -130,9 +130,9 @@ FAULTS = [
      'target/port/request.c', '\tsrp_ledger_abandon(&req->ch->ledger);',
      '\treq->ch->ledger.busy--;'),
     ('returns a credit too many', 'target/port/request.c',
-     '\trsp->req_lim_delta = srp_ledger_answer(&req->ch->ledger);',
-     '\trsp->req_lim_delta = srp_ledger_answer(&req->ch->ledger) +\n'
-     '\t\t(req->ch->ledger.busy == 3);'),
+     '\trsp->req_lim_delta = srp_ledger_answer(&ch->ledger);',
+     '\trsp->req_lim_delta = srp_ledger_answer(&ch->ledger) +\n'
+     '\t\t(ch->ledger.busy == 3);'),
     ('never returns credits by SRP_CRED_REQ', 'target/port/channel.c',
      'if (!channel_may_send_unasked(ch) || ch->ledger.busy > 0)',
      'if (true)'),
