@@ -62,7 +62,6 @@ int manage_create(struct server *s, json_t *config, const json_t *file,
 	m->file = file;
 	m->generation = 1;
 	pthread_mutex_init(&m->lock, NULL);
-	pthread_mutex_init(&m->reload_lock, NULL);
 	*ret = m;
 	return 0;
 }
@@ -121,7 +120,6 @@ void manage_destroy(struct manage *m)
 	json_decref(m->config);
 	json_decref(m->at_start);
 	json_decref(m->added);
-	pthread_mutex_destroy(&m->reload_lock);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }

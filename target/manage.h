@@ -38,7 +38,6 @@ struct manage {
 	/* What the command line has added: values that the file does not have,
 	 * and elements of lists. It adds them again at the next start. */
 	json_t *added;
-	pthread_mutex_t reload_lock;  /* taken before lock, to reload */
 	_Atomic unsigned int reloads; /* asked of manage_begin_reload() */
 	pthread_t reloader; /* only for the main thread, like the next */
 	bool has_reloader;

@@ -689,8 +689,10 @@ static void method_reload(void *user, const json_t *in,
 		method_refused(ret, &f);
 		return;
 	}
+	manage_lock(m);
 	ret->parameters = json_pack("{sosI}", "changes", changes, "generation",
 				    (json_int_t)m->generation);
+	manage_unlock(m);
 }
 
 static void method_save(void *user, const json_t *in,

@@ -12,11 +12,9 @@ static bool reload_apply(struct manage *m, const json_t *want,
 	static const struct manage_apply how;
 	bool good;
 
-	manage_lock(m);
 	good = manage_apply(m, want, &how, ret_changes, f);
 	if (good)
 		manage_warn_of_numbers(m, want);
-	manage_unlock(m);
 	return good;
 }
 
@@ -43,10 +41,11 @@ static bool reload_file(struct manage *m, json_t **ret_changes,
 		*ret_changes = json_array();
 		return true;
 	}
-	/* The text that was read last is also applied last. */
-	pthread_mutex_lock(&m->reload_lock);
+	/* No change comes between reading and applying. Else the text would
+	 * undo one that has been saved meanwhile (--auto-save). */
+	manage_lock(m);
 	good = reload_read(m, ret_changes, f);
-	pthread_mutex_unlock(&m->reload_lock);
+	manage_unlock(m);
 	if (good)
 		manage_await_sessions(m);
 	return good;
