@@ -47,6 +47,9 @@ static void medium_flushed(struct block_cmd *cmd)
 	struct unit_state *st = container_of(cmd, struct unit_state, flush);
 
 	st->flush_err = cmd->res;
+	st->flushes = false;
+	if (!cmd->res)
+		st->unflushed = false;
 	medium_step(container_of(st, struct volume, state));
 }
 
@@ -54,7 +57,6 @@ static void medium_flush(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;
 
-	medium_set(st, UNIT_MEDIUM_FLUSHING);
 	st->flush = (struct block_cmd){
 		.dev = &vol->dev,
 		.worker = st->turn->worker,
@@ -77,6 +79,17 @@ static void medium_end(struct volume *vol)
 	st->turn->next(st->turn, err);
 }
 
+/* An eject without a flush may have left something in the cache. */
+static void medium_is_out(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	if (st->flushes && st->unflushed)
+		medium_flush(vol);
+	else
+		st->turn->next(st->turn, st->flush_err ? -EIO : 0);
+}
+
 /* A job that has the state but waits for the turn begins nothing any more. */
 static void medium_begin(struct volume *vol)
 {
@@ -85,11 +98,13 @@ static void medium_begin(struct volume *vol)
 			  ? -EBUSY
 			  : medium_leave(st, UNIT_MEDIUM_DRAINING);
 
-	if (err)
+	if (err) {
 		st->turn->next(st->turn, err);
-	else
-		block_locks_drain(&vol->dev.locks, st->turn->worker, &st->drain,
-				  medium_drained);
+		return;
+	}
+	st->unflushed = true;
+	block_locks_drain(&vol->dev.locks, st->turn->worker, &st->drain,
+			  medium_drained);
 }
 
 /* Makes the next step of an eject. */
@@ -102,16 +117,18 @@ static void medium_step(struct volume *vol)
 		medium_begin(vol);
 		break;
 	case UNIT_MEDIUM_DRAINING:
-		if (st->flushes)
-			medium_flush(vol);
-		else
+		if (!st->flushes) {
 			medium_end(vol);
+			break;
+		}
+		medium_set(st, UNIT_MEDIUM_FLUSHING);
+		medium_flush(vol);
 		break;
 	case UNIT_MEDIUM_FLUSHING:
 		medium_end(vol);
 		break;
 	case UNIT_MEDIUM_OUT:
-		st->turn->next(st->turn, 0);
+		medium_is_out(vol);
 		break;
 	}
 }

@@ -20,11 +20,12 @@ struct lun_map;
 /*
  * Takes the medium out, and flushes before if @flushes. @luns is borrowed until
  * the end: its nexuses get a unit attention if the medium comes back. Calls
- * @next once, maybe from within: with 0 when the medium is out, or was out;
- * else the medium is in, and the reason is
+ * @next once, maybe from within: with 0 when the medium is out, or was out; else
+ * the medium is where it was, and the reason is
  *   -EPERM	an initiator prevents the removal,
  *   -EBUSY	a job runs,
  *   -EIO	the flush has failed, for the reason in st->flush_err.
+ * If the medium was out, there is a flush only if the eject made none.
  */
 void unit_medium_eject(struct volume *vol, struct lun_map *luns, bool flushes,
 		       void (*next)(struct unit_turn *turn, int err));

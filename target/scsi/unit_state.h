@@ -82,7 +82,8 @@ struct unit_state {
 	/* Belongs to the turn, too: of an eject. */
 	struct block_hold drain;
 	struct lun_map *luns;
-	bool flushes;
+	bool flushes;	/* until the flush has ended */
+	bool unflushed; /* an eject has begun, and no flush has succeeded since */
 	void (*commit)(struct volume *vol);
 	struct state_save save;
 	struct state_job job; /* as it is in the file */

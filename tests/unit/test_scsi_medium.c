@@ -13,6 +13,7 @@
 #include "tests/lib/t_disk.h"
 
 #define EJECT	  "1b 00 00 00 02"
+#define EJECT_RAW "1b 00 00 00 06" /* NO_FLUSH */
 #define LOAD	  "1b 00 00 00 03"
 #define PREVENT	  "1e 00 00 00 01"
 #define FORMAT	  "04"
@@ -263,6 +264,29 @@ static void second_eject_flushes_nothing_more(void **state)
 	store_got("flush");
 }
 
+static void eject_flushes_what_one_without_a_flush_has_left(void **state)
+{
+	gets(2, WRITE, "good");
+	gets(1, EJECT_RAW, "good");
+	store_got("write 0+512");
+	gets(1, EJECT, "good");
+	store_got("write 0+512, flush");
+	gets(1, EJECT, "good");
+	store_got("write 0+512, flush");
+}
+
+static void medium_stays_out_if_only_the_flush_fails(void **state)
+{
+	gets(2, WRITE, "good");
+	gets(1, EJECT_RAW, "good");
+	t_backend.fail_at = 2;
+	t_backend.fail_with = -EIO;
+	gets(1, EJECT, "03/0c/00");
+	gets(2, TUR, NO_MEDIUM);
+	gets(1, LOAD, "good");
+	gets(2, TUR, CAME_BACK);
+}
+
 static void aborted_eject_that_waits_for_its_turn_does_nothing(void **state)
 {
 	struct t_command eject, load, again;
@@ -328,6 +352,8 @@ int main(void)
 	T_ADD(&t, failed_flush_of_an_eject_is_not_forgotten);
 	T_ADD(&t, load_waits_for_the_eject);
 	T_ADD(&t, second_eject_flushes_nothing_more);
+	T_ADD(&t, eject_flushes_what_one_without_a_flush_has_left);
+	T_ADD(&t, medium_stays_out_if_only_the_flush_fails);
 	T_ADD(&t, aborted_eject_that_waits_for_its_turn_does_nothing);
 	T_ADD(&t, format_does_not_begin_during_an_eject);
 	T_ADD(&t, eject_does_not_begin_during_a_format);
