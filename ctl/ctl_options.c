@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/option_rows.h"
 #include "config.h"
+#include "target/control/config.h"
 
 static const struct option_row ctl_rows[] = {
 	{ .name = "control",
@@ -44,13 +45,18 @@ static const struct option_row ctl_rows[] = {
 	OPTION_ROWS_ABOUT,
 };
 
+static const char *const ctl_levels[] = { "error", "warning", "notice",
+					  "info",  "debug",   NULL };
+
 static const struct option_row ctl_verb_rows[] = {
 	{ .name = "status", .help = "Show the state of the target." },
 	{ .name = "show",
 	  .help = "Print the configuration of the running target, in JSON." },
 	{ .name = "volume list", .help = "List the volumes." },
 	{ .name = "volume add",
+	  .type = OPTION_PATH,
 	  .value = "SPEC",
+	  .keys = &volume_option_table,
 	  .help = "Add a volume. _SPEC_ is the same as for *--backing* of "
 		  "*rdma-target*(8)." },
 	{ .name = "volume remove", .value = "NAME", .help = "Remove a volume." },
@@ -118,9 +124,11 @@ static const struct option_row ctl_verb_rows[] = {
 		  "every _SECONDS_ (default: 1), _COUNT_ times. On a terminal "
 		  "it is a screen, else lines." },
 	{ .name = "diff",
+	  .type = OPTION_PATH,
 	  .value = "FILE",
 	  .help = "Print what *apply* _FILE_ would change." },
 	{ .name = "apply",
+	  .type = OPTION_PATH,
 	  .value = "FILE",
 	  .help = "Change the target to match the configuration in _FILE_." },
 	{ .name = "reload",
@@ -131,10 +139,12 @@ static const struct option_row ctl_verb_rows[] = {
 	  .help = "Write the configuration to the file that the target was "
 		  "started with (*--config*)." },
 	{ .name = "check",
+	  .type = OPTION_PATH,
 	  .value = "FILE",
 	  .help = "Check the configuration in _FILE_. Needs no target." },
 	{ .name = "loglevel",
 	  .value = "LEVEL",
+	  .choices = ctl_levels,
 	  .help = "Log up to *error*, *warning*, *notice*, *info* or "
 		  "*debug*." },
 };

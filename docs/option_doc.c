@@ -22,6 +22,7 @@
 #include "copy/options.h"
 #include "ctl/ctl_options.h"
 #include "discover/options.h"
+#include "docs/option_verbs.h"
 #include "doctor/doctor_options.h"
 #include "fuse/metrics.h"
 #include "fuse/options.h"
@@ -354,92 +355,50 @@ static void bash_value(const struct option_table *t,
 	puts("\t\treturn\n\t\t;;");
 }
 
-/* The words that may follow @before, or, NULL, that verbs begin with. */
-static void print_verbs(const struct option_table *verbs, const char *before)
+static void bash_verbs(const char *program, const struct option_table *t,
+		       const struct option_table *verbs)
 {
-	for (unsigned int i = 0; i < verbs->cnt; i++) {
-		const char *name = verbs->rows[i].name;
-		const char *space = strchr(name, ' ');
-		size_t len = space ? (size_t)(space - name) : strlen(name);
+	const struct option_row *row = verbs_with_keys(verbs);
 
-		if (before && space && !strncmp(name, before, len) &&
-		    !before[len])
-			printf("%s ", space + 1);
-		/* Once for all that begin so. */
-		if (!before &&
-		    (i == 0 || strncmp(verbs->rows[i - 1].name, name, len) ||
-		     !space))
-			printf("%.*s ", (int)len, name);
+	verbs_bash(program);
+	if (row) {
+		puts("\t2)");
+		bash_keys(t, row);
+		puts("\t\treturn\n\t\t;;");
 	}
-}
-
-static const struct option_table *verbs_of(const struct option_table *t)
-{
-	for (unsigned int i = 0; t->parts && t->parts[i]; i++)
-		if (t->parts[i]->style == OPTION_VERB)
-			return t->parts[i];
-	return NULL;
-}
-
-/* True if row @i is the first of those that begin with the same word, @first,
- * and have a second one. */
-static bool verb_has_second(const struct option_table *verbs, unsigned int i,
-			    char first[static 64])
-{
-	const char *name = verbs->rows[i].name;
-	size_t len = strcspn(name, " ");
-
-	snprintf(first, 64, "%.*s", (int)len, name);
-	return name[len] &&
-	       (i == 0 || strncmp(verbs->rows[i - 1].name, name, len + 1) != 0);
-}
-
-/* The second word of a verb is completed behind the first. */
-static void bash_verbs(const struct option_table *verbs)
-{
-	char first[64];
-
-	for (unsigned int i = 0; i < verbs->cnt; i++) {
-		if (!verb_has_second(verbs, i, first))
-			continue;
-		printf("\t%s)\n\t\tmapfile -t COMPREPLY < <(compgen -W \"",
-		       first);
-		print_verbs(verbs, first);
-		puts("\" -- \"$cur\")\n\t\treturn\n\t\t;;");
-	}
-	printf("\tesac\n\tif [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then\n"
-	       "\t\tmapfile -t COMPREPLY < <(compgen -W \"");
-	print_verbs(verbs, NULL);
-	puts("\" -- \"$cur\")\n\t\treturn\n\tfi\n\tcase $prev in");
+	puts("\tesac");
 }
 
 static void bash(const char *program, const struct option_table *t)
 {
 	const struct option_table *verbs = verbs_of(t);
 
-	printf("# bash completion of %s, made from its table of options\n"
-	       "_%s() {\n"
+	printf("# bash completion of %s, made from its table of options\n",
+	       program);
+	if (verbs)
+		verbs_words(program, t, verbs);
+	printf("_%s() {\n"
 	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} "
 	       "prev=${COMP_WORDS[COMP_CWORD - 1]}\n\n"
 	       "\t# --NAME=VALUE comes as three words.\n"
 	       "\t[ \"$prev\" != = ] || prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
 	       "\tif [ \"$cur\" = = ]; then cur=\"\"; fi\n"
 	       "\tCOMPREPLY=()\n\tcase $prev in\n",
-	       program, program);
+	       program);
 	for (unsigned int i = 0; i < t->cnt; i++)
 		if (t->rows[i].value)
 			bash_value(t, &t->rows[i]);
-	if (verbs)
-		bash_verbs(verbs);
 	fputs("\tesac\n\tif [[ $cur == -* ]]; then\n"
 	      "\t\tmapfile -t COMPREPLY < <(compgen -W \"",
 	      stdout);
 	for (unsigned int i = 0; i < t->cnt; i++)
 		printf("%s--%s", i ? " " : "", t->rows[i].name);
-	printf("\" -- \"$cur\")\n\telse\n"
-	       "\t\tcompopt -o filenames 2>/dev/null\n"
-	       "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
-	       "\tfi\n}\ncomplete -F _%s %s\n",
+	puts("\" -- \"$cur\")\n\t\treturn\n\tfi");
+	if (verbs)
+		bash_verbs(program, t, verbs);
+	printf("\tcompopt -o filenames 2>/dev/null\n"
+	       "\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+	       "}\ncomplete -F _%s %s\n",
 	       program, program);
 }
 
@@ -485,28 +444,18 @@ static void zsh_value(const struct option_table *t,
 	}
 }
 
-/* As bash_verbs(). */
-static void zsh_verbs(const struct option_table *verbs)
-{
-	char first[64];
-
-	fputs(" \\\n\t'1:verb:(", stdout);
-	print_verbs(verbs, NULL);
-	fputs(")' \\\n\t'2:word:{case $words[CURRENT-1] in", stdout);
-	for (unsigned int i = 0; i < verbs->cnt; i++) {
-		if (!verb_has_second(verbs, i, first))
-			continue;
-		printf(" %s) compadd ", first);
-		print_verbs(verbs, first);
-		fputs(";;", stdout);
-	}
-	fputs(" *) _files;; esac}'", stdout);
-}
-
 static void zsh(const char *program, const struct option_table *t)
 {
-	printf("#compdef %s\n# made from its table of options\n_arguments -s -S",
-	       program);
+	const struct option_table *verbs = verbs_of(t);
+
+	printf("#compdef %s\n# made from its table of options\n", program);
+	if (verbs) {
+		verbs_words(program, t, verbs);
+		puts("local curcontext=$curcontext state line\n"
+		     "local -a before=(\"${(@Q)words[2,CURRENT-1]}\")\n"
+		     "typeset -A opt_args");
+	}
+	printf("_arguments -s -S%s", verbs ? " -C" : "");
 	for (unsigned int i = 0; i < t->cnt; i++) {
 		const struct option_row *row = &t->rows[i];
 		const char *sign = row->value ? "=" : "";
@@ -527,9 +476,9 @@ static void zsh(const char *program, const struct option_table *t)
 			zsh_value(t, row);
 		putchar('\'');
 	}
-	if (verbs_of(t))
-		zsh_verbs(verbs_of(t));
-	puts(" \\\n\t'*:file:_files'");
+	printf(" \\\n\t'*:%s'\n", verbs ? ":word:->word" : "file:_files");
+	if (verbs)
+		verbs_zsh(program);
 }
 
 /* ---- the schema (JSON Schema, draft 7) ---- */

@@ -116,9 +116,10 @@ if [ -e "$BUILD/ctl/rdma-ctl" ]; then
 	verbs=$("$BUILD/ctl/rdma-ctl" --help | sed -n 's/^  volume \([a-z]*\) .*/\1/p' | sort)
 	same "bash completes the second word of a verb" "$verbs" \
 		"$(bash_completes rdma-ctl volume '')"
-	same "zsh completes it" "$verbs" \
-		"$(sed -n 's/.* volume) compadd \([a-z ]*\) ;;.*/\1/p' \
-			"$BUILD/docs/_rdma-ctl" | tr ' ' '\n' | sort)"
+	same "and the keys of a volume to add" "disk.img,serial=" \
+		"$(bash_completes rdma-ctl volume add disk.img,ser)"
+	[ -z "$(bash_completes rdma-ctl save '')" ]
+	result "and nothing behind a verb without values" $?
 fi
 for script in abi bench ceph check fuzz install-deps quickstart soak soft-rdma test vm; do
 	text=$("$scripts/$script" --help 2>&1)
