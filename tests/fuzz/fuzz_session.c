@@ -14,7 +14,7 @@
 #include "protocol/scsi_pages.h"
 #include "protocol/scsi_pr.h"
 #include "tests/fuzz/fuzz_peer.h"
-#include "tests/fuzz/fuzz_store.h"
+#include "tests/lib/t_backend.h"
 #include "base/log.h"
 
 #define BYSTANDER  9 /* initiator number */
@@ -657,25 +657,31 @@ static void skip(struct fuzz_input *in)
 	fuzz_skip(fuzz_u8(in) * 100u);
 }
 
+static void fail_next(unsigned int cnt, int res)
+{
+	t_backend.fail_next = cnt;
+	t_backend.fail_with = res;
+}
+
 static void disk(struct fuzz_input *in)
 {
 	static const int errs[] = { 0, -EIO, -ENOSPC, -ENOMEM, -EROFS };
 	uint8_t how = fuzz_u8(in);
-	unsigned int held = fuzz_store_held();
+	unsigned int held = t_backend.held_cnt;
 
 	if (how % 4 == 0)
-		fuzz_store_hold(how & 4);
+		t_backend.hold = how & 4;
 	else if (how % 4 == 1)
-		fuzz_store_fail(1 + how / 32, errs[1 + how / 4 % 4]);
+		fail_next(1 + how / 32, errs[1 + how / 4 % 4]);
 	else if (held)
-		fuzz_store_answer(how / 4 % held, errs[fuzz_u8(in) % 5]);
+		t_backend_answer_nth(how / 4 % held, errs[fuzz_u8(in) % 5]);
 }
 
 static void grow(struct fuzz_input *in)
 {
 	struct volume *vol = t->target.luns.vol[FUZZ_LUN_STORE];
 
-	fuzz_store_measures(FUZZ_STORE_SIZE / 2 + fuzz_u8(in) * BLK);
+	t_backend.measures = FUZZ_STORE_SIZE / 2 + fuzz_u8(in) * BLK;
 	if (volume_measure(vol) > 0)
 		port_capacity_changed(&t->target.port, vol);
 }
@@ -761,9 +767,9 @@ static void let_go(void)
 	let_go_fabric();
 	t_fabric_fail_post(t->hub, 0);
 	t_fabric_break_at(t->hub, 0);
-	fuzz_store_hold(false);
-	while (fuzz_store_held())
-		fuzz_store_answer(0, 0);
+	t_backend.hold = false;
+	while (t_backend.held_cnt)
+		t_backend_answer_nth(0, 0);
 	fuzz_settle();
 }
 

@@ -13,12 +13,13 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/t_port.h"
 
-#define FUZZ_ARENA_LEN (1u << 20)
-#define FUZZ_MEM_LEN   (1u << 20) /* of the initiators, bytes */
+#define FUZZ_ARENA_LEN	(1u << 20)
+#define FUZZ_MEM_LEN	(1u << 20)   /* of the initiators, bytes */
+#define FUZZ_STORE_SIZE (256u << 10) /* bytes, at most */
 
 /* LUNs */
 enum {
-	FUZZ_LUN_STORE, /* fuzz_store.h */
+	FUZZ_LUN_STORE, /* t_backend */
 	FUZZ_LUN_RAM,
 	FUZZ_LUN_OTHER, /* by the input: null, file, removable, read-only */
 	FUZZ_LUN_BYSTANDER,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/lib/t_backend.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/t_store.h"
+#include "tests/lib/t_must.h"
 
 struct t_backend t_backend;
 
@@ -33,39 +32,123 @@ static void write_down(const struct rbp_io *io)
 			 io->flags & RBP_MAY_UNMAP ? " may-unmap" : "");
 }
 
-static void finish(struct rbp_io *io)
+/* ---- hold, fail ---- */
+
+static void carry_out_extent(struct rbp_io *io)
 {
-	t_backend.cnt++;
-	if (t_backend.cnt == t_backend.fail_at) {
-		io->progress = t_backend.fail_progress;
-		block_io_done(io, t_backend.fail_with);
-		return;
+	uint64_t unit = t_backend.extent_unit;
+	uint64_t left = unit - io->offset % unit;
+
+	io->extent_mapped = io->offset / unit % 2 == 0;
+	io->extent_len = left < io->len ? left : io->len;
+}
+
+static void carry_out(struct rbp_io *io)
+{
+	uint8_t *at = t_backend.store + io->offset;
+
+	switch (io->op) {
+	case RBP_READ:
+		memcpy(io->buf, at, io->len);
+		break;
+	case RBP_WRITE:
+		memcpy(at, io->buf, io->len);
+		break;
+	case RBP_FLUSH:
+		break;
+	case RBP_UNMAP:
+	case RBP_ZERO:
+		memset(at, 0, io->len);
+		break;
+	case RBP_EXTENT:
+		carry_out_extent(io);
+		break;
 	}
-	t_store_carry_out(t_backend.store, t_backend.extent_unit, io);
-	block_io_done(io, 0);
+	io->progress = io->len;
+}
+
+static bool is_to_fail(void)
+{
+	if (t_backend.done_cnt == t_backend.fail_at)
+		return true;
+	if (!t_backend.fail_next)
+		return false;
+	t_backend.fail_next--;
+	return true;
+}
+
+static void finish(struct rbp_io *io, int res)
+{
+	t_backend.done_cnt++;
+	t_backend.flush_cnt += io->op == RBP_FLUSH;
+	if (!res && is_to_fail())
+		res = t_backend.fail_with;
+	if (res) {
+		io->progress = t_backend.fail_progress;
+	} else {
+		carry_out(io);
+		if (io->op == RBP_FLUSH)
+			res = t_backend.flush_error;
+	}
+	block_io_done(io, res);
+}
+
+void t_backend_answer_nth(unsigned int nth, int res)
+{
+	struct rbp_io *io = t_backend.held[nth].io;
+
+	T_MUST(nth < t_backend.held_cnt);
+	t_backend.held_cnt--;
+	memmove(&t_backend.held[nth], &t_backend.held[nth + 1],
+		(t_backend.held_cnt - nth) * sizeof(t_backend.held[0]));
+	finish(io, res);
 }
 
 bool t_backend_answer(void)
 {
-	struct rbp_io *io = t_backend.held;
-
-	if (!io)
+	if (!t_backend.held_cnt)
 		return false;
-	t_backend.held = NULL;
-	finish(io);
+	t_backend_answer_nth(0, 0);
 	return true;
+}
+
+bool t_backend_holds_change(unsigned int cnt)
+{
+	for (unsigned int i = 0; i < t_backend.held_cnt; i++) {
+		enum rbp_op op = t_backend.held[i].io->op;
+
+		if (t_backend.held[i].number <= cnt &&
+		    (op == RBP_WRITE || op == RBP_UNMAP || op == RBP_ZERO))
+			return true;
+	}
+	return false;
+}
+
+static void check_rules(const struct rbp_io *io)
+{
+	uint32_t unit = t_backend.info.min_block;
+
+	T_MUST(io->offset <= t_backend.room);
+	T_MUST(io->len <= t_backend.room - io->offset);
+	T_MUST(io->offset % unit == 0 && io->len % unit == 0);
+	T_MUST((uintptr_t)io->buf % unit == 0);
 }
 
 static void store_submit(void *v, struct rbp_io *io)
 {
+	check_rules(io);
 	write_down(io);
-	if (!t_backend.later) {
-		finish(io);
+	t_backend.cnt++;
+	if (!t_backend.hold || t_backend.held_cnt == T_BACKEND_HELD_MAX) {
+		finish(io, 0);
 		return;
 	}
-	assert(!t_backend.held);
-	t_backend.held = io;
+	T_MUST(!t_backend.depth || t_backend.held_cnt < t_backend.depth);
+	t_backend.held[t_backend.held_cnt++] =
+		(struct t_backend_held){ .io = io, .number = t_backend.cnt };
 }
+
+/* ---- open, close, paths, size ---- */
 
 static struct rbp_vol *notes_vol;
 /* It waits for store_notes_taken(). */
@@ -82,12 +165,14 @@ static int store_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)
 {
-	t_backend.store = calloc(1, t_backend.info.size);
+	T_MUST(!t_backend.store);
+	if (!t_backend.room)
+		t_backend.room = t_backend.info.size;
+	t_backend.measures = t_backend.info.size;
+	t_backend.store = calloc(1, t_backend.room);
 	if (!t_backend.store)
 		return -ENOMEM;
 	backend_describe_below(&t_backend.info, info);
-	if (!info->block_size)
-		info->block_size = 1;
 	if (t_backend.info.memory)
 		info->memory = t_backend.store;
 	block_info_of(info)->kind = "test";
@@ -100,8 +185,15 @@ static int store_open(struct rbp_vol *vol, const char *location,
 
 static void store_close(void *v)
 {
+	T_MUST(!t_backend.held_cnt);
 	free(t_backend.store);
 	t_backend.store = NULL;
+}
+
+static int store_measure(void *v, uint64_t *ret_size)
+{
+	*ret_size = t_backend.measures;
+	return 0;
 }
 
 static void store_paths(void *v, struct rbp_paths *ret)
@@ -134,7 +226,7 @@ static void store_get_notes(void *v, struct rbp_io *io)
 
 static void set_notes(const void *data, size_t len)
 {
-	assert(len <= sizeof(t_backend.notes));
+	T_MUST(len <= sizeof(t_backend.notes));
 	t_backend.notes_version++;
 	t_backend.notes_len = len;
 	memcpy(t_backend.notes, data, len);
@@ -174,7 +266,7 @@ int t_backend_put_notes(const void *data, size_t len)
 	return tell_notes();
 }
 
-const struct backend_type t_backend_type = {
+struct backend_type t_backend_type = {
 	.plugin = {
 		.size = sizeof(struct rbp_plugin),
 		.name = "test",
@@ -188,3 +280,14 @@ const struct backend_type t_backend_type = {
 		.notes_taken = store_notes_taken,
 	},
 };
+
+void t_backend_reset(const struct backend_info *info)
+{
+	T_MUST(!t_backend.store);
+	memset(&t_backend, 0, sizeof(t_backend));
+	t_backend.info = *info;
+	if (!t_backend.info.min_block)
+		t_backend.info.min_block = 1;
+	/* The block layer refuses memory whose size may change. */
+	t_backend_type.plugin.measure = info->memory ? NULL : store_measure;
+}

@@ -1,30 +1,64 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A backend for tests of the code above it. It keeps its blocks in memory, logs
- * the requests, answers at once or when the test wants it, and fails when the
- * test wants it.
+ * The store of tests in one process. It keeps its blocks in memory, and does
+ * what the test tells it, at any time:
+ *
+ *   hold    I/O waits until the test answers it, in any order
+ *   fail    one request, the next ones, or all flushes, end with an error,
+ *           if wanted with a part of the progress
+ *   lie     extents, paths and the size are what the test says
+ *   notes   what other targets on the same store put, and errors
+ *   watch   a log and the counts of all requests
+ *
+ * It ends the program if a caller breaks the rules of target/block/backend.h.
+ * Works without cmocka. There is one such store, t_backend. Stores that are
+ * loaded are in tests/plugins/; the store of tests/sim/ keeps the history of
+ * each block, no bytes.
  */
 #ifndef TESTS_LIB_T_BACKEND_H
 #define TESTS_LIB_T_BACKEND_H
 
 #include "target/block/backend.h"
 
-/* The properties of the next store that is opened, and its behaviour. */
+#define T_BACKEND_HELD_MAX 512
+
+/* A request that waits for the test. */
+struct t_backend_held {
+	struct rbp_io *io;
+	unsigned int number; /* of the request, from 1 */
+};
+
 struct t_backend {
-	struct backend_info info;
-	bool later;		/* requests wait for t_backend_answer() */
+	/* ---- set before it is opened ---- */
+	struct backend_info info; /* size: bytes at first */
+	uint64_t room;		  /* bytes that it may grow to; 0: info.size */
+	/* More requests at once are a fault of the caller. 0: no limit; the
+	 * store answers at once what it has no place to hold. */
+	unsigned int depth;
+
+	/* ---- hold ---- */
+	bool hold;
+
+	/* ---- fail ---- */
 	unsigned int fail_at;	/* number of the request, from 1; 0: none */
+	unsigned int fail_next; /* so many requests from now on */
 	int fail_with;		/* negative errno */
 	uint64_t fail_progress; /* bytes that the failed request did before */
+	int flush_error;	/* of each flush; 0: none */
+
+	/* ---- lie ---- */
 	/* RBP_EXTENT: extents of this many bytes are alternately mapped and
 	 * unmapped */
 	uint64_t extent_unit;
+	uint64_t measures; /* bytes; open() sets it to info.size */
 	/* The target that serves it. set_path changes it, or ends with
 	 * path_error. */
 	struct backend_paths paths;
 	int path_error;
 	/* Called once, after the paths have been read. May be NULL. */
 	void (*paths_read)(void);
+
+	/* ---- notes ---- */
 	/* With info.has_notes: the notes, and the result of get_notes() and
 	 * put_notes(). 0: success. */
 	uint64_t notes_version;
@@ -35,20 +69,35 @@ struct t_backend {
 	void (*notes_put)(void);
 	uint64_t notes_taken; /* the version of the last notes_taken() */
 
-	/* "read 0+512, write 512+1024 fua, flush" */
+	/* ---- watch: only to read, but for the blocks and the log ---- */
+	/* "read 0+512, write 512+1024 fua, flush"; ends when it is full */
 	char log[2048];
-	unsigned int cnt;
+	unsigned int cnt;	/* requests that came */
+	unsigned int done_cnt;	/* ... and were answered */
+	unsigned int flush_cnt; /* flushes that were answered */
 	uint8_t *store;
-	struct rbp_io *held;
+	struct t_backend_held held[T_BACKEND_HELD_MAX]; /* oldest first */
+	unsigned int held_cnt;
 };
 
 extern struct t_backend t_backend;
-extern const struct backend_type t_backend_type;
+extern struct backend_type t_backend_type;
+
+/* Makes a store with these properties, which does all at once and well. It
+ * must be closed. */
+void t_backend_reset(const struct backend_info *info);
 
 /* Acts as another target that puts notes. Returns the answer of the unit. */
 int t_backend_put_notes(const void *data, size_t len);
 
-/* Answers the request that is held. False: none is held. */
+/* Answers held request number @nth, counted from 0. @res: 0 or a negative
+ * errno. */
+void t_backend_answer_nth(unsigned int nth, int res);
+/* Answers the oldest held request. False: none is held. */
 bool t_backend_answer(void);
+
+/* True if a request that is held would change blocks, and is one of the first
+ * @cnt requests. */
+bool t_backend_holds_change(unsigned int cnt);
 
 #endif

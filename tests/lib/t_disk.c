@@ -85,12 +85,11 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 	assert_int_equal(reactor_create(&ropt, &t_disk.worker.reactor), 0);
 	lun_map_init(&t_disk.luns);
 	t_disk.aborted[0] = '\0';
-	memset(&t_backend, 0, sizeof(t_backend));
-	t_backend.info = stores[store];
+	t_backend_reset(&stores[store]);
 	strcpy(t_backend.info.id.mark.lasting, "test");
 	t_backend.info.size = (uint64_t)T_BLOCKS * T_BLOCK;
-	t_backend.info.min_block = 1;
 	t_backend.info.optimal_block = 4096;
+	t_backend.depth = 1;
 	t_backend.extent_unit = 4096;
 	t_backend.paths = t_disk.paths;
 	t_disk.paths = (struct backend_paths){ 0 };
@@ -113,7 +112,7 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 
 void t_disk_stop(void)
 {
-	assert_null(t_backend.held);
+	assert_int_equal(t_backend.held_cnt, 0);
 	for (unsigned int n = 1; n <= T_NEXUSES; n++)
 		scsi_nexus_fini(t_nexus(n));
 	volume_detach(t_disk.luns.vol[0], &t_disk.worker);
@@ -366,7 +365,7 @@ void t_disk_run_row(const struct t_disk_row *row, bool later)
 	struct t_command c;
 
 	t_disk_start(row->store);
-	t_backend.later = later;
+	t_backend.hold = later;
 	t_backend.fail_at = row->fail_at;
 	t_backend.fail_with = row->fail_with;
 	t_backend.fail_progress = row->fail_progress;

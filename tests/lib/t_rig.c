@@ -6,114 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/t_store.h"
+/* ---- the store of RIG_DISK ---- */
 
-/* ---- a backend that holds requests ---- */
-
-static struct {
-	uint8_t bytes[RIG_SIZE];
-	bool hold;
-	struct t_store_held held;
-	unsigned int flush_cnt;
-	int flush_error;
-} disk;
-
-static void disk_do(struct rbp_io *io)
+static void reset_store(bool is_thin)
 {
-	if (io->buf)
-		assert_int_equal((uintptr_t)io->buf % RIG_BLOCK, 0);
-	t_store_carry_out(disk.bytes, /* unit= */ 4096, io);
-	disk.flush_cnt += io->op == RBP_FLUSH;
-	block_io_done(io, io->op == RBP_FLUSH ? disk.flush_error : 0);
-}
-
-static void disk_submit(void *v, struct rbp_io *io)
-{
-	if (disk.hold)
-		t_store_hold(&disk.held, io);
-	else
-		disk_do(io);
-}
-
-static void disk_close(void *v)
-{
-}
-
-static uint64_t measured;
-static bool is_thin;
-
-void rig_set_size(uint64_t size)
-{
-	measured = size;
-}
-
-static int disk_measure(void *v, uint64_t *ret_size)
-{
-	*ret_size = measured;
-	return 0;
-}
-
-static int disk_open(struct rbp_vol *vol, const char *location,
-		     const struct rbp_arg *args, void **ret_v,
-		     struct rbp_info *info, char *msg, size_t msg_len)
-{
-	memset(&disk, 0, sizeof(disk));
-	measured = RIG_SIZE;
-	info->caps = RBP_CAN_WRITE | RBP_CAN_FLUSH | RBP_WRITE_CACHE |
-		     RBP_READ_CACHE;
-	if (is_thin)
-		info->caps |= RBP_CAN_ZERO | RBP_CAN_UNMAP | RBP_UNMAP_ZEROES;
-	info->bytes = RIG_SIZE;
-	info->block_size = RIG_BLOCK;
-	info->unmap_granularity = 4096;
-	return 0;
-}
-
-static const struct backend_type disk_type = {
-	.plugin = {
-		.size = sizeof(struct rbp_plugin),
-		.name = "test",
-		.open = disk_open,
-		.close = disk_close,
-		.submit = disk_submit,
-		.measure = disk_measure,
-	},
-};
-
-void rig_hold(bool hold)
-{
-	disk.hold = hold;
+	t_backend_reset(&(struct backend_info){
+		.size = RIG_SIZE,
+		.min_block = RIG_BLOCK,
+		.volatile_cache = true,
+		.read_cache = true,
+		.zero = is_thin,
+		.unmap_granularity = is_thin ? 4096 : 0,
+		.unmap_zeroes = is_thin,
+	});
 }
 
 unsigned int rig_release(struct rig *rig)
 {
-	unsigned int cnt = disk.held.cnt;
+	unsigned int cnt = t_backend.held_cnt;
 
 	/* Requests that are caused by these may be held again. */
 	for (unsigned int i = 0; i < cnt; i++)
-		disk_do(t_store_take(&disk.held, 0));
+		t_backend_answer();
 	rig_settle(rig);
 	return cnt;
-}
-
-unsigned int rig_held(void)
-{
-	return disk.held.cnt;
-}
-
-unsigned int rig_flushes(void)
-{
-	return disk.flush_cnt;
-}
-
-void rig_fail_flushes(int err)
-{
-	disk.flush_error = err;
-}
-
-uint8_t *rig_disk(void)
-{
-	return disk.bytes;
 }
 
 /* ---- the target ---- */
@@ -160,13 +76,13 @@ struct rig *rig_create(const struct rig_options *opt)
 	assert_non_null(rig);
 	if (!opt)
 		opt = &defaults;
-	is_thin = opt->thin;
+	reset_store(opt->thin);
 	log_level = LOG_ERROR;
 	rig->hub = t_fabric_create();
 	for (unsigned int i = 0; i < (opt->workers ? opt->workers : 1); i++)
 		t_port_add_worker(&rig->target, rig->hub,
 				  opt->arena_len ? opt->arena_len : 4u << 20);
-	open_volume(rig, &disk_type, "disk", opt);
+	open_volume(rig, &t_backend_type, "disk", opt);
 	open_volume(rig, &backend_ram, "8M", opt);
 	if (opt->allow)
 		assert_true(access_rules_add(&rig->target.port.allow,
@@ -197,7 +113,7 @@ void rig_destroy(struct rig *rig)
 {
 	t_fabric_hold_completions(rig->hub, false);
 	t_fabric_let_go(rig->hub, UINT32_MAX);
-	rig_hold(false);
+	t_backend.hold = false;
 	rig_release(rig);
 	if (!rig->target.port.stopping)
 		port_stop(&rig->target.port);

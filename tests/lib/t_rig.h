@@ -2,7 +2,7 @@
 /*
  * A target port on the in-memory fabric, with initiators that the test drives:
  * it writes each IU and reads each answer. The target's side is the real code,
- * except for one backend that can hold requests.
+ * except for the store of RIG_DISK.
  *
  * Only rig_settle() runs anything: it runs every reactor until all are idle.
  * Tests never wait for time.
@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "target/port/request.h"
+#include "tests/lib/t_backend.h"
 #include "tests/lib/t_ini.h"
 #include "tests/lib/t_port.h"
 
@@ -144,20 +145,9 @@ void rig_expect_alive(struct t_ini *ch);
 unsigned int rig_clear_ua(struct t_ini *ch, unsigned int lun,
 			  uint16_t *ret_asc);
 
-/* ---- the backend of RIG_DISK ---- */
+/* ---- the store of RIG_DISK: t_backend ---- */
 
-/* From now on, requests are held. */
-void rig_hold(bool hold);
-/* Releases all held requests, and settles. Returns how many there were. */
+/* Answers all held requests, and settles. Returns how many there were. */
 unsigned int rig_release(struct rig *rig);
-unsigned int rig_held(void);
-/* Returns the number of executed flushes; from now on, flushes end with
- * @err. */
-unsigned int rig_flushes(void);
-void rig_fail_flushes(int err);
-/* Returns its blocks. */
-uint8_t *rig_disk(void);
-/* Sets its size, in bytes. */
-void rig_set_size(uint64_t size);
 
 #endif

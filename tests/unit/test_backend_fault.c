@@ -263,8 +263,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 	struct fault_rule all[FAULT_RULES_MAX];
 	struct error e = { 0 };
 
-	memset(&t_backend, 0, sizeof(t_backend));
-	t_backend.info = (struct backend_info){
+	t_backend_reset(&(struct backend_info){
 		.size = BLOCKS * BLOCK,
 		.min_block = BLOCK,
 		.unmap_granularity = BLOCK,
@@ -272,7 +271,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 		.extents = true,
 		.volatile_cache = true,
 		.atomic_len = 4096,
-	};
+	});
 	t_backend.extent_unit = BLOCK;
 	open_store();
 	for (unsigned int i = 0; i < cnt; i++)
@@ -646,7 +645,7 @@ static void a_stale_write_comes_back_over_a_newer_one(void **state)
 	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
 	memset(bench.buf, 0xcc, BUF);
 	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
-	while (t_backend.cnt < 3)
+	while (t_backend.done_cnt < 3)
 		reactor_run_once(bench.worker.reactor, -1);
 	expect_blocks(at, 4, 0xbb, -1, "n");
 	finish();

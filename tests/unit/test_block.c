@@ -66,17 +66,16 @@ static void begin(unsigned int can)
 	char dir[] = "/tmp/block-XXXXXX";
 	struct error e = { 0 };
 
-	memset(&t_backend, 0, sizeof(t_backend));
-	t_backend.info = (struct backend_info){
+	t_backend_reset(&(struct backend_info){
 		.size = SIZE,
-		.min_block = 1,
 		.unmap_granularity = can & UNMAP ? 4096 : 0,
 		.volatile_cache = can & CACHE,
 		.fua = can & FUA,
 		.zero = can & ZERO,
 		.extents = can & EXTENTS,
 		.memory = can & MEMORY ? data : NULL,
-	};
+	});
+	t_backend.depth = 1;
 	t_backend.extent_unit = 2 * MIB;
 	memset(&dev, 0, sizeof(dev));
 	memset(&worker, 0, sizeof(worker));
@@ -280,7 +279,7 @@ static void store_is_asked_for_what_it_has(void **state)
 
 		begin(row->can);
 		cmd = row_command(row);
-		t_backend.later = turn == 1;
+		t_backend.hold = turn == 1;
 		cmd.pause = turn == 2 ? cmd_pause : NULL;
 		run(&cmd);
 		assert_int_equal(cmd.res, 0);
@@ -332,7 +331,7 @@ static void stopped_command_asks_for_nothing_more(void **state)
 	end();
 	for (unsigned int nth = 0; nth < cnt; nth++) {
 		begin(row->can);
-		t_backend.later = true;
+		t_backend.hold = true;
 		cmd = row_command(row);
 		stopped = nth == 0;
 		if (!block_start(&cmd))
@@ -642,12 +641,12 @@ static void flush_does_not_cover_writes_that_come_while_it_runs(void **state)
 	struct block_cmd first, second;
 
 	begin(CACHE);
-	t_backend.later = true;
+	t_backend.hold = true;
 	first = command(BLOCK_CMD_FLUSH, 0, 0);
 	assert_false(block_start(&first));
 	note_write();
 	assert_true(t_backend_answer());
-	t_backend.later = false;
+	t_backend.hold = false;
 	t_backend.fail_at = 2;
 	t_backend.fail_with = -EIO;
 	second = command(BLOCK_CMD_FLUSH, 0, 0);
@@ -662,7 +661,7 @@ static void write_through_that_comes_meanwhile_is_heeded(void **state)
 	struct block_cmd cmd;
 
 	begin(CACHE | FUA);
-	t_backend.later = true;
+	t_backend.hold = true;
 	cmd = command(BLOCK_CMD_WRITE, 0, UNIT);
 	assert_false(block_start(&cmd));
 	dev.write_through = true;

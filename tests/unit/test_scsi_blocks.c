@@ -376,7 +376,7 @@ static void let_end(void)
 static void sanitize_keeps_others_out_until_it_ends(void **state)
 {
 	t_disk_start(T_PLAIN);
-	t_backend.later = true;
+	t_backend.hold = true;
 	expect("48 81 00*5 00 05", "02 00 00 01 f0", "good");
 	expect("00", "", "02/04/1b at 0");
 	/* eight writes, each logged and done, and a flush */
@@ -402,7 +402,7 @@ static void sanitize_keeps_others_out_until_it_ends(void **state)
 static void format_keeps_others_out_until_it_ends(void **state)
 {
 	t_disk_start(T_THIN);
-	t_backend.later = true;
+	t_backend.hold = true;
 	expect("04 10", "00 02 00 00", "good");
 	expect("00", "", "02/04/04 at 0");
 	expect("48 02", "", "02/04/04 at 0");
@@ -503,7 +503,7 @@ static void job_ends_when_the_target_does(void **state)
 	struct reactor_msg msg = { .run = count_awaited };
 
 	t_disk_start(T_PLAIN);
-	t_backend.later = true;
+	t_backend.hold = true;
 	awaited = 0;
 	expect("48 81 00*5 00 05", "02 00 00 01 f0", "good");
 	t_disk_turn();

@@ -234,7 +234,7 @@ static void run_copy(const struct copy_row *row, bool later)
 	const uint8_t *ram;
 
 	start(row->store);
-	t_backend.later = later;
+	t_backend.hold = later;
 	t_backend.fail_at = row->fail_at;
 	t_backend.fail_with = -EIO;
 	make_list(list);
@@ -456,7 +456,7 @@ static void copy_looks_again_before_each_piece(void **state)
 	list[SEGMENT + 10] = TWO_PIECES >> 8;
 	list[SEGMENT + 11] = TWO_PIECES & 0xff;
 	list[SEGMENT + 26] = 8;
-	t_backend.later = true;
+	t_backend.hold = true;
 	t_command_start(&c, "83 00*12 6c", 0, list, LIST_LEN, 0);
 	if (row->at_write)
 		assert_true(t_backend_answer());
@@ -506,7 +506,7 @@ static void fences_let_other_commands_wait(void **state)
 	struct t_command caw, w;
 
 	start(T_PLAIN);
-	t_backend.later = true;
+	t_backend.hold = true;
 	t_command_start(&caw, "89 00*12 01", 0, data, sizeof(data), 0);
 	t_command_start(&w, "2a 00*7 01", 0, data, T_BLOCK, 0);
 	scsi_task_fence(&w.task, unseen);

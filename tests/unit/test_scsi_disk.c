@@ -801,7 +801,7 @@ static void immed(void **state)
 	struct t_command c;
 
 	t_disk_start(row->store);
-	t_backend.later = true;
+	t_backend.hold = true;
 	t_backend.fail_at = row->fail_with ? 1 : 0;
 	t_backend.fail_with = row->fail_with;
 	t_command_run(&c, row->cdb, 0, NULL, 0, 0);

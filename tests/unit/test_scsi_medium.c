@@ -31,7 +31,7 @@ static int start(void **state)
 {
 	data = t_bytes("aa*512");
 	t_disk_start(T_REMOVABLE);
-	t_backend.later = true;
+	t_backend.hold = true;
 	return 0;
 }
 

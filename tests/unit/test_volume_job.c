@@ -90,10 +90,8 @@ static void open_volume(const char *dir)
 	char path[128];
 	struct error e = { 0 };
 
-	memset(&t_backend, 0, sizeof(t_backend));
-	t_backend.info.size = 64 * BLOCK;
-	t_backend.info.min_block = 1;
-	t_backend.info.optimal_block = 4096;
+	t_backend_reset(&(struct backend_info){ .size = 64 * BLOCK,
+						.optimal_block = 4096 });
 	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	/* A directory in the place of the temporary file. */
