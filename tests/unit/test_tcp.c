@@ -3,7 +3,9 @@
  * Faults that only the tcp provider can meet: sockets whose peer breaks the
  * protocol.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -553,6 +555,74 @@ static void memory_taken_back_is_not_read(void **state)
 	raw_close(&r);
 }
 
+/* ---- congestion control ---- */
+
+#define CONTROL_SIZE 16u
+
+static void get_control(int fd, char text[CONTROL_SIZE])
+{
+	socklen_t len = CONTROL_SIZE;
+
+	assert_int_equal(
+		getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, text, &len), 0);
+}
+
+struct control_case {
+	const char *name;
+	int family;
+	const char *addr;
+	bool loopback;
+};
+
+static const struct control_case control_cases[] = {
+	{ "127.0.0.1", AF_INET, "127.0.0.1", true },
+	{ "127.1.2.3", AF_INET, "127.1.2.3", true },
+	{ "::1", AF_INET6, "::1", true },
+	{ "every address", AF_INET, "0.0.0.0", false },
+	{ "another host", AF_INET, "192.0.2.127", false },
+	{ "another host, IPv6", AF_INET6, "2001:db8::1", false },
+};
+
+/* If "reno" is what the system uses, this sees only that no option breaks. */
+static void only_loopback_gives_up_the_congestion_control(void **state)
+{
+	const struct control_case *cc = *state;
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	char before[CONTROL_SIZE];
+	char after[CONTROL_SIZE];
+	int fd = socket(cc->family, SOCK_STREAM, 0);
+
+	if (fd < 0)
+		skip();
+	get_control(fd, before);
+	if (cc->family == AF_INET) {
+		inet_pton(AF_INET, cc->addr, &sin.sin_addr);
+		tcp_control_loopback(fd, (struct sockaddr *)&sin);
+	} else {
+		inet_pton(AF_INET6, cc->addr, &sin6.sin6_addr);
+		tcp_control_loopback(fd, (struct sockaddr *)&sin6);
+	}
+	get_control(fd, after);
+	assert_string_equal(after, cc->loopback ? "reno" : before);
+	close(fd);
+}
+
+static void both_ends_on_loopback_are_not_paced(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	char control[CONTROL_SIZE];
+	struct t_end *client;
+	struct t_end *server;
+
+	t_pair(w, &client, &server);
+	get_control(tcp_chan(client->ch)->fd, control);
+	assert_string_equal(control, "reno");
+	get_control(tcp_chan(server->ch)->fd, control);
+	assert_string_equal(control, "reno");
+	t_world_close(w);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -571,5 +641,8 @@ int main(void)
 	T_ADD(&t, a_flood_of_reads_is_answered_in_time);
 	T_ADD(&t, memory_taken_back_is_not_written);
 	T_ADD(&t, memory_taken_back_is_not_read);
+	T_ADD_ROWS(&t, control_cases,
+		   only_loopback_gives_up_the_congestion_control);
+	T_ADD(&t, both_ends_on_loopback_are_not_paced);
 	return t_run(&t);
 }

@@ -387,13 +387,15 @@ static void tcp_chan_connected(struct reactor_op *op, int res,
 		tcp_chan_send_cm(ch, tcp_chan_request_sent);
 }
 
-static int tcp_chan_open_socket(struct tcp_chan *ch, int family)
+static int tcp_chan_open_socket(struct tcp_chan *ch,
+				const struct sockaddr *addr)
 {
-	ch->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ch->fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (ch->fd < 0)
 		return -errno;
 	tcp_no_delay(ch->fd);
 	tcp_keep_alive(ch->fd, ch->base.xp->cfg.keepalive_ms);
+	tcp_control_loopback(ch->fd, addr);
 	return 0;
 }
 
@@ -444,7 +446,7 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		return -ENOMEM;
 	}
 	xp_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
-	err = tcp_chan_open_socket(ch, addr->sa_family);
+	err = tcp_chan_open_socket(ch, addr);
 	if (err)
 		error_set(e, err, "connecting to %s failed: %s", ch->base.peer,
 			  strerror(-err));

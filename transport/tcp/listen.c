@@ -301,6 +301,7 @@ static int tcp_listen_open_socket(struct tcp_listener *l,
 	/* Accepted sockets inherit these. */
 	tcp_no_delay(l->fd);
 	tcp_keep_alive(l->fd, l->base.xp->cfg.keepalive_ms);
+	tcp_control_loopback(l->fd, addr);
 	if (bind(l->fd, addr, addr_len) || listen(l->fd, SOMAXCONN)) {
 		int err = -errno;
 

@@ -3,7 +3,7 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
+#include <stdbool.h>
 
 static void set(int fd, int level, int option, int value)
 {
@@ -24,6 +24,27 @@ void tcp_keep_alive(int fd, unsigned int keepalive_ms)
 	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (idle_s + 2) / 3);
 	set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)keepalive_ms * 2);
+}
+
+static bool socket_is_loopback(const struct sockaddr *addr)
+{
+	const struct sockaddr_in *sin = (const void *)addr;
+	const struct sockaddr_in6 *sin6 = (const void *)addr;
+
+	if (addr->sa_family == AF_INET)
+		return ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return addr->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&sin6->sin6_addr);
+}
+
+void tcp_control_loopback(int fd, const struct sockaddr *addr)
+{
+	/* Every kernel has it, and every process may choose it. */
+	static const char control[] = "reno";
+
+	if (socket_is_loopback(addr))
+		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control,
+			   sizeof(control) - 1);
 }
 
 uint64_t tcp_bytes_received(int fd)

@@ -4,6 +4,7 @@
 #define TRANSPORT_TCP_SOCKET_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 /* Small messages leave at once. */
 void tcp_no_delay(int fd);
@@ -14,6 +15,13 @@ void tcp_no_delay(int fd);
  * socket accepts inherits this.
  */
 void tcp_keep_alive(int fd, unsigned int keepalive_ms);
+/*
+ * Call it before @fd connects or listens, with the address that @fd will use.
+ * On a loopback address, @fd then uses no congestion control that paces, as BBR
+ * does: pacing takes time, and nothing there can be congested. Later is too
+ * late, because the kernel does not stop pacing. Accepted sockets inherit this.
+ */
+void tcp_control_loopback(int fd, const struct sockaddr *addr);
 /* Bytes that ever arrived at @fd; 0: it cannot be told. */
 uint64_t tcp_bytes_received(int fd);
 
