@@ -162,6 +162,19 @@ static void await_sem(sem_t *sem, const char *what, const char *name)
 	gave_up(what, name);
 }
 
+void t_server_await_file(const char *name)
+{
+	struct timespec due = await_due();
+	struct timespec now;
+
+	while (access(name, F_OK)) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		if (now.tv_sec > due.tv_sec)
+			gave_up("the file", name);
+		usleep(1000);
+	}
+}
+
 /* ---- the fabric ---- */
 
 int __real_xp_create(enum xp_kind kind, const struct xp_config *cfg,

@@ -30,6 +30,8 @@ void t_server_leave(void);
  * NULL: there is no such file. */
 void t_server_write(const char *name, const char *text);
 char *t_server_read(const char *name);
+/* Waits until the target has made it. */
+void t_server_await_file(const char *name);
 /* Makes a file of @len bytes, all zero. */
 void t_server_make_file(const char *name, size_t len);
 

@@ -302,8 +302,7 @@ static void metrics_are_told_in_each_form(void **state)
 	close(fd);
 	assert_non_null(strstr(page, " 200 OK"));
 	assert_non_null(strstr(page, part));
-	while (access("metrics.prom", F_OK))
-		;
+	t_server_await_file("metrics.prom");
 	t_server_end(SIGTERM);
 }
 
