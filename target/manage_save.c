@@ -15,7 +15,7 @@
 #include "target/control/config_text.h"
 
 #define SAVE_VERSIONS 3
-#define SAVE_PATH_MAX (PATH_MAX + 16)
+#define SAVE_PATH_MAX (PATH_MAX + 16) /* and ".1.new" */
 
 /* ---- contents of the file ---- */
 
@@ -76,13 +76,11 @@ static int save_write(const char *path, mode_t mode, const char *text,
 	return fsync(fd) ? -errno : 0;
 }
 
-/* FILE.2 becomes FILE.3, FILE.1 becomes FILE.2, and a copy of FILE FILE.1: there is
- * always a whole FILE. */
-static int save_keep_versions(const char *path, mode_t mode, const char *text)
+/* FILE.2 becomes FILE.3, FILE.1 becomes FILE.2, and @copy FILE.1. */
+static int save_rotate(const char *path, const char *copy)
 {
 	char from[SAVE_PATH_MAX];
 	char to[SAVE_PATH_MAX];
-	int err;
 
 	for (int i = SAVE_VERSIONS; i > 1; i--) {
 		snprintf(from, sizeof(from), "%s.%d", path, i - 1);
@@ -90,22 +88,34 @@ static int save_keep_versions(const char *path, mode_t mode, const char *text)
 		if (rename(from, to) && errno != ENOENT)
 			return -errno;
 	}
-	snprintf(from, sizeof(from), "%s.new", path);
 	snprintf(to, sizeof(to), "%s.1", path);
-	err = save_write(from, mode, text, strlen(text));
-	return !err && rename(from, to) ? -errno : err;
+	return rename(copy, to) ? -errno : 0;
 }
 
-static int save_replace(const char *path, mode_t mode, const char *text)
+/* FILE.1 is a copy of @old: there is always a whole FILE. On a full disk, both texts fail
+ * before any version has moved. */
+static int save_replace(const char *path, mode_t mode, const char *old,
+			const char *text)
 {
+	char copy[SAVE_PATH_MAX];
 	char new[SAVE_PATH_MAX];
-	int err;
+	int err = 0;
 
+	snprintf(copy, sizeof(copy), "%s.1.new", path);
 	snprintf(new, sizeof(new), "%s.new", path);
-	err = save_write(new, mode, text, strlen(text));
+	if (old)
+		err = save_write(copy, mode, old, strlen(old));
+	if (!err)
+		err = save_write(new, mode, text, strlen(text));
+	if (!err && old)
+		err = save_rotate(path, copy);
 	if (!err && rename(new, path))
 		err = -errno;
-	return err ? err : directory_sync_of(path);
+	if (!err)
+		return directory_sync_of(path);
+	unlink(copy);
+	unlink(new);
+	return err;
 }
 
 /* Returns the present text of the file, which the caller frees. NULL: there is
@@ -145,7 +155,7 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 	_cleanup_free_ char *old = save_old_text(path, &had_volumes, &e);
 	struct stat st;
 	mode_t mode = stat(path, &st) ? 0600 : st.st_mode & 0777;
-	int err = 0;
+	int err;
 
 	/* Somebody is editing it. */
 	if (!old && e.err != -ENOENT && !force)
@@ -160,10 +170,7 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 				     path);
 	if (old && !strcmp(old, text))
 		return true;
-	if (old)
-		err = save_keep_versions(path, mode, old);
-	if (!err)
-		err = save_replace(path, mode, text);
+	err = save_replace(path, mode, old, text);
 	return !err || save_refuse(m, f, err);
 }
 

@@ -374,6 +374,21 @@ static const struct not_saved {
 	  "configuration", "", "c.json: Is a directory", false },
 };
 
+static void expect_versions(void)
+{
+	static const char *const names[] = { "c.json.1", "c.json.2",
+					     "c.json.3" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char *text = t_server_read(names[i]);
+
+		assert_non_null(text);
+		assert_string_equal(text, names[i]);
+		free(text);
+	}
+	assert_int_equal(access("c.json.1.new", F_OK), -1);
+}
+
 static void refused_save_keeps_the_file(void **state)
 {
 	const struct not_saved *n = *state;
@@ -382,6 +397,9 @@ static void refused_save_keeps_the_file(void **state)
 	char *before;
 	char *after;
 
+	t_server_write("c.json.1", "c.json.1");
+	t_server_write("c.json.2", "c.json.2");
+	t_server_write("c.json.3", "c.json.3");
 	n->before();
 	before = t_server_read("c.json");
 	answer = t_server_call("Save", NULL);
@@ -395,6 +413,7 @@ static void refused_save_keeps_the_file(void **state)
 	assert_string_equal(after, before);
 	free(after);
 	free(before);
+	expect_versions();
 	answer = t_server_call("Save", t_json("{'force': true}"));
 	assert_int_equal(!json_object_get(answer, "error"), n->can_force);
 }
