@@ -435,20 +435,13 @@ static bool apply_change_settings(struct apply *a)
 	return !limits || manage_set_limits(a->m, a->m->config, a->f);
 }
 
-/* A volume stays, but others that were to go have gone. */
-static void apply_tell_of_rest(struct manage_fault *f)
-{
-	size_t len = strlen(f->reason);
-
-	snprintf(f->reason + len, sizeof(f->reason) - len,
-		 "; other volumes were removed before");
-}
-
+/* Their use was checked before any change, but other initiators may have logged in
+ * since: then all of them stay. */
 static bool apply_remove_volumes(struct apply *a)
 {
 	json_t *have = json_object_get(a->m->config, "backing");
 	json_t *names = json_array();
-	bool good = true;
+	bool good;
 	json_t *vol;
 	size_t i;
 
@@ -456,14 +449,7 @@ static bool apply_remove_volumes(struct apply *a)
 		if (apply_is_pruned(a, vol))
 			json_array_append(names, json_object_get(vol, "name"));
 	}
-	/* Their use was checked before any change, but other initiators may
-	 * have logged in since. */
-	for (i = 0; good && i < json_array_size(names); i++)
-		good = manage_remove_volume(
-			a->m, json_string_value(json_array_get(names, i)),
-			a->how->force, a->f);
-	if (!good && i > 1)
-		apply_tell_of_rest(a->f);
+	good = manage_remove_volumes(a->m, names, a->how->force, a->f);
 	json_decref(names);
 	return good;
 }

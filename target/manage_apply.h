@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Changes a running target to a configuration: first everything is checked,
- * then volumes are added, rules and limits are changed, and volumes are
- * removed. If a volume cannot be added, those that were added before are
- * removed again.
+ * then volumes are added, volumes are removed, all of them or none, and rules
+ * and limits are changed. If a volume cannot be added or removed, those that
+ * were added before are removed again.
  *
  * Thread: any but a worker's; with the lock of the struct manage.
  */
@@ -22,8 +22,7 @@ struct manage_apply {
  * @want is canonical. *ret_changes, which the caller frees, is an array of
  * objects: "action" (add, change, remove, or restart: at the next start),
  * "object", and, for change and restart, "field", "from" and "to". Empty:
- * nothing differs. False: refused, and nothing has changed, unless @f says that
- * a volume could not be removed.
+ * nothing differs. False: refused, and nothing has changed.
  */
 bool manage_apply(struct manage *m, const json_t *want,
 		  const struct manage_apply *how, json_t **ret_changes,

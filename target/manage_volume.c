@@ -35,7 +35,6 @@ struct manage_volume {
 	unsigned int lun;
 	struct volume *vol;
 	enum manage_volume_state state;
-	bool force;
 	unsigned int attached; /* workers that have the volume */
 	struct error e;	       /* why the change failed */
 	sem_t done;	       /* posted when worker 0 is done */
@@ -43,6 +42,14 @@ struct manage_volume {
 	struct reactor_msg job_ended;
 	struct block_cmd flush;
 	int res;
+};
+
+/* Volumes that go together. */
+struct manage_leavers {
+	struct manage_volume *vols;
+	size_t cnt;
+	size_t evicted; /* of these, the first ones */
+	bool force;
 };
 
 static void manage_run_begin(struct server *s, void *arg)
@@ -198,24 +205,31 @@ static void manage_evicted(struct task_mgmt_eviction *ev)
 	sem_post(&container_of(ev, struct manage_volume, eviction)->done);
 }
 
-static void manage_run_evict(struct server *s, void *arg)
+/* Of all volumes that go together: before any of them changes. */
+static int manage_check_users(struct manage_leavers *l, struct server *s)
 {
-	struct manage_volume *v = arg;
-	const char *user = port_volume_user(&s->port, v->vol);
+	for (size_t i = 0; i < l->cnt && !l->force; i++) {
+		struct manage_volume *v = &l->vols[i];
+		const char *user = port_volume_user(&s->port, v->vol);
 
-	if (user && !v->force) {
-		v->res = error_set(&v->e, -EBUSY,
-				   "initiator %s is logged in and sees it; "
-				   "--force ends its commands",
-				   user);
-		return;
+		if (user)
+			return v->res = error_set(
+				       &v->e, -EBUSY,
+				       "initiator %s is logged in and sees it; "
+				       "--force ends its commands",
+				       user);
 	}
+	return 0;
+}
+
+static void manage_begin_eviction(struct manage_volume *v)
+{
 	v->vol->leaving = true;
 	v->eviction.done = manage_evicted;
-	v->res = task_mgmt_evict(&s->port, v->vol, &v->eviction);
+	v->res = task_mgmt_evict(&v->s->port, v->vol, &v->eviction);
 	if (v->res == 0) {
-		port_volume_leaves(&s->port, v->vol);
-		server_end_preempted(s, v->vol);
+		port_volume_leaves(&v->s->port, v->vol);
+		server_end_preempted(v->s, v->vol);
 		return;
 	}
 	/* The volume keeps its place: if two volumes have one LUN, the first
@@ -224,12 +238,18 @@ static void manage_run_evict(struct server *s, void *arg)
 	error_set(&v->e, v->res, "out of memory");
 }
 
-static int manage_evict(struct manage_volume *v)
+static void manage_run_evict(struct server *s, void *arg)
 {
-	server_call(v->s, manage_run_evict, v);
-	if (v->res == 0)
-		manage_wait(v);
-	return v->res;
+	struct manage_leavers *l = arg;
+
+	if (manage_check_users(l, s))
+		return;
+	for (size_t i = 0; i < l->cnt; i++) {
+		manage_begin_eviction(&l->vols[i]);
+		if (l->vols[i].res)
+			return;
+		l->evicted++;
+	}
 }
 
 static void manage_job_ended(struct reactor_msg *msg)
@@ -308,7 +328,7 @@ static int manage_volume_step(struct manage_volume *v)
 		server_call(v->s, manage_run_serve, v);
 		break;
 	case MANAGE_SERVED:
-		err = manage_evict(v);
+		manage_wait(v); /* for the eviction, which has begun */
 		break;
 	case MANAGE_EVICTED:
 		manage_flush(v);
@@ -351,23 +371,13 @@ static int manage_bring(struct manage_volume *v)
 	return err;
 }
 
-/* From the initiators back to the store. */
-static int manage_take(struct manage_volume *v)
+/* From the initiators back to the store, which the caller closes. */
+static void manage_take(struct manage_volume *v)
 {
-	int err;
-
 	v->state = MANAGE_SERVED;
 	v->attached = v->s->worker_cnt;
-	err = manage_begin(v);
-	if (err)
-		return err;
-	err = manage_volume_step(v);
-	while (!err && v->state != MANAGE_CLOSED)
+	while (v->state != MANAGE_CLOSED)
 		manage_volume_step(v);
-	manage_end(v);
-	if (!err)
-		volume_close(v->vol);
-	return err;
 }
 
 /* ---- volumes ---- */
@@ -509,31 +519,104 @@ int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e)
 	return err;
 }
 
+/* ---- removal ---- */
+
+static void manage_leavers_free(struct manage_leavers *l)
+{
+	for (size_t i = 0; i < l->cnt; i++)
+		sem_destroy(&l->vols[i].done);
+	free(l->vols);
+}
+
+static bool manage_find_leavers(struct manage *m, const json_t *names,
+				struct manage_leavers *l,
+				struct manage_fault *f)
+{
+	l->vols = calloc(json_array_size(names) + 1, sizeof(*l->vols));
+	if (!l->vols)
+		return manage_refuse(f, "target", "", "out of memory");
+	for (size_t i = 0; i < json_array_size(names); i++) {
+		const char *name = json_string_value(json_array_get(names, i));
+
+		manage_volume_init(&l->vols[i], m);
+		l->cnt++;
+		l->vols[i].vol = manage_served(m, name);
+		if (!l->vols[i].vol)
+			return manage_refuse_unknown(f, name);
+	}
+	return true;
+}
+
+/* While they are still served. */
+static bool manage_flush_leavers(struct manage *m, struct manage_leavers *l,
+				 struct manage_fault *f)
+{
+	for (size_t i = 0; i < l->cnt && !l->force; i++) {
+		struct manage_volume *v = &l->vols[i];
+		int err = manage_flush_volume(m, v->vol, &v->e);
+
+		if (!err)
+			continue;
+		if (err != -ESHUTDOWN)
+			error_add(&v->e,
+				  "; writes since its last flush may be lost; "
+				  "--force removes it all the same");
+		return manage_refuse_volume(f, v->vol->name, "", v->e.text);
+	}
+	return true;
+}
+
+static void manage_remove_leaver(struct manage *m, struct manage_volume *v)
+{
+	struct log_about about = volume_about(v->vol, "volume-removed");
+
+	manage_take(v);
+	log_event(LOG_NOTICE, &about, "volume '%s' is not served any more",
+		  v->vol->name);
+	manage_forget_volume(m, v->vol->name);
+}
+
+static bool manage_remove_leavers(struct manage *m, struct manage_leavers *l,
+				  struct manage_fault *f)
+{
+	const struct manage_volume *refused = NULL;
+	int err = server_call_begin(m->server);
+
+	if (err)
+		return manage_refuse_end(f);
+	server_call(m->server, manage_run_evict, l);
+	for (size_t i = 0; i < l->cnt && !refused; i++)
+		refused = l->vols[i].res ? &l->vols[i] : NULL;
+	if (refused)
+		manage_refuse_volume(f, refused->vol->name, "",
+				     refused->e.text);
+	for (size_t i = 0; i < l->evicted; i++)
+		manage_remove_leaver(m, &l->vols[i]);
+	server_call_end(m->server);
+	for (size_t i = 0; i < l->evicted; i++)
+		volume_close(l->vols[i].vol);
+	return !refused;
+}
+
+bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
+			   struct manage_fault *f)
+{
+	struct manage_leavers l = { .force = force };
+	bool good = manage_find_leavers(m, names, &l, f) &&
+		    manage_flush_leavers(m, &l, f) &&
+		    manage_remove_leavers(m, &l, f);
+
+	manage_leavers_free(&l);
+	return good;
+}
+
 bool manage_remove_volume(struct manage *m, const char *name, bool force,
 			  struct manage_fault *f)
 {
-	struct log_about about;
-	struct manage_volume v;
-	int err;
+	json_t *names = json_pack("[s]", name);
+	bool good = names ? manage_remove_volumes(m, names, force, f)
+			  : manage_refuse(f, "target", "", "out of memory");
 
-	manage_volume_init(&v, m);
-	v.vol = manage_served(m, name);
-	v.force = force;
-	if (!v.vol)
-		return manage_refuse_unknown(f, name);
-	about = volume_about(v.vol, "volume-removed");
-	err = force ? 0 : manage_flush_volume(m, v.vol, &v.e);
-	if (err == 0)
-		err = manage_take(&v);
-	else if (err != -ESHUTDOWN)
-		error_add(&v.e, "; writes since its last flush may be lost; "
-				"--force removes it all the same");
-	sem_destroy(&v.done);
-	if (err)
-		return manage_refuse_volume(f, name, "", v.e.text);
-	about.volume = name; /* the entry's own name is freed with it */
-	log_event(LOG_NOTICE, &about, "volume '%s' is not served any more",
-		  name);
-	manage_forget_volume(m, name);
-	return true;
+	json_decref(names);
+	return good;
 }

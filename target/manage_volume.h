@@ -24,6 +24,10 @@ bool manage_add_volume(struct manage *m, const json_t *vol,
  * flush that fails. */
 bool manage_remove_volume(struct manage *m, const char *name, bool force,
 			  struct manage_fault *f);
+/* The same for all volumes of @names: all of them go, or, when one is refused, none. (If
+ * memory runs out on the way, those before it have gone.) */
+bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
+			   struct manage_fault *f);
 /* Flushes @vol, which stays. In standby, there is nothing to flush. Returns 0,
  * or -errno with the reason in @e. */
 int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e);

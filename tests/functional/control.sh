@@ -188,9 +188,13 @@ add_bad() { ctl volume add "$T/late,name=bad,fault=flush:error" >/dev/null; }
 add_bad
 t_refused 'a volume that cannot be flushed is not removed' \
 	"volume 'bad': it cannot be flushed: .*--force" ctl volume remove bad
+ctl volume add ram:1M,name=before >/dev/null
+ctl volume remove --force bad >/dev/null
+add_bad
 t_refused 'nor by --prune' "volume 'bad': it cannot be flushed: .*--force" \
 	ctl apply --prune "$T/c.json"
-t_check 'it is still there' shows stays grows bad
+t_check 'it is still there, and one that was to go before it' shows stays grows before bad
+ctl volume remove before >/dev/null
 t_check 'with --force it is' exits 0 ctl volume remove --force bad
 t_check 'the log tells' grep -q "'bad' is removed, but could not be flushed" \
 	"$T/target.log"
