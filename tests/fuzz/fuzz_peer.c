@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/fuzz/fuzz_peer.h"
 
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 #include "transport/provider.h"
 
 static struct fuzz_target *const t = &fuzz_target;
@@ -70,7 +70,7 @@ static void note_data(struct fuzz_sent *s, const struct srp_data *d,
 static void note_request(struct fuzz_chan *ch, const uint8_t *iu, size_t len)
 {
 	struct fuzz_sent s = { .is_tmf = iu[0] == SRP_TSK_MGMT,
-			       .store_cnt = t_backend.cnt };
+			       .store_cnt = t_store.cnt };
 	struct srp_tsk_mgmt tmf;
 	struct srp_cmd_view cmd;
 	struct srp_head head;
@@ -228,7 +228,7 @@ static void check_medium(const struct fuzz_sent *tmf)
 	if (fuzz_peer_goes_on || !same_lun(tmf->lun, FUZZ_LUN_STORE) ||
 	    tmf->function != SRP_TSK_LUN_RESET)
 		return;
-	FUZZ_CLAIM(!t_backend_holds_change(tmf->store_cnt));
+	FUZZ_CLAIM(!t_store_holds_change(tmf->store_cnt));
 }
 
 static void add_credits(struct fuzz_chan *ch, int32_t delta)

@@ -25,7 +25,7 @@ struct fuzz_sent {
 	/* SRP_TSK_MGMT */
 	uint8_t function;
 	uint64_t task_tag;
-	unsigned int store_cnt; /* value of t_backend.cnt when it was
+	unsigned int store_cnt; /* value of t_store.cnt when it was
 				       * sent */
 	/* SRP_CMD: the memory that the target may access. After it has read a
 	 * table, the memory that the table names. */

@@ -14,7 +14,7 @@
 #include "protocol/scsi_pages.h"
 #include "protocol/scsi_pr.h"
 #include "tests/fuzz/fuzz_peer.h"
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 #include "base/log.h"
 
 #define BYSTANDER  9 /* initiator number */
@@ -659,29 +659,29 @@ static void skip(struct fuzz_input *in)
 
 static void fail_next(unsigned int cnt, int res)
 {
-	t_backend.fail_next = cnt;
-	t_backend.fail_with = res;
+	t_store.fail_next = cnt;
+	t_store.fail_with = res;
 }
 
 static void disk(struct fuzz_input *in)
 {
 	static const int errs[] = { 0, -EIO, -ENOSPC, -ENOMEM, -EROFS };
 	uint8_t how = fuzz_u8(in);
-	unsigned int held = t_backend.held_cnt;
+	unsigned int held = t_store.held_cnt;
 
 	if (how % 4 == 0)
-		t_backend.hold = how & 4;
+		t_store.hold = how & 4;
 	else if (how % 4 == 1)
 		fail_next(1 + how / 32, errs[1 + how / 4 % 4]);
 	else if (held)
-		t_backend_answer_nth(how / 4 % held, errs[fuzz_u8(in) % 5]);
+		t_store_answer_nth(how / 4 % held, errs[fuzz_u8(in) % 5]);
 }
 
 static void grow(struct fuzz_input *in)
 {
 	struct volume *vol = t->target.luns.vol[FUZZ_LUN_STORE];
 
-	t_backend.measures = FUZZ_STORE_SIZE / 2 + fuzz_u8(in) * BLK;
+	t_store.measures = FUZZ_STORE_SIZE / 2 + fuzz_u8(in) * BLK;
 	if (volume_measure(vol) > 0)
 		port_capacity_changed(&t->target.port, vol);
 }
@@ -767,9 +767,9 @@ static void let_go(void)
 	let_go_fabric();
 	t_fabric_fail_post(t->hub, 0);
 	t_fabric_break_at(t->hub, 0);
-	t_backend.hold = false;
-	while (t_backend.held_cnt)
-		t_backend_answer_nth(0, 0);
+	t_store.hold = false;
+	while (t_store.held_cnt)
+		t_store_answer_nth(0, 0);
 	fuzz_settle();
 }
 

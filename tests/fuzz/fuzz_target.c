@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "tests/fuzz/fuzz_peer.h"
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 #include "tests/sim/clock.h"
 
 /* Many more turns than any input needs that ends. */
@@ -48,7 +48,7 @@ static void open_once(void)
 /* The store has half of its size at first, so that it can grow. */
 static void reset_store(void)
 {
-	t_backend_reset(&(struct backend_info){
+	t_store_reset(&(struct backend_info){
 		.size = FUZZ_STORE_SIZE / 2,
 		.min_block = 512,
 		.fua = true,
@@ -60,8 +60,8 @@ static void reset_store(void)
 		.unmap_zeroes = true,
 		.atomic_len = 4096,
 	});
-	t_backend.room = FUZZ_STORE_SIZE;
-	t_backend.extent_unit = 8192;
+	t_store.room = FUZZ_STORE_SIZE;
+	t_store.extent_unit = 8192;
 }
 
 /* Returns "/proc/self/fd/N" of a file without a name. */
@@ -105,7 +105,7 @@ static void open_volumes(enum fuzz_other other)
 	};
 
 	reset_store();
-	open_volume(FUZZ_LUN_STORE, &t_backend_type, "store", 0);
+	open_volume(FUZZ_LUN_STORE, &t_store_type, "store", 0);
 	open_volume(FUZZ_LUN_RAM, &backend_ram, "256k", 0);
 	open_volume(FUZZ_LUN_OTHER, stores[other],
 		    other == FUZZ_OTHER_FILE ? file_path() : "256k", other);

@@ -19,7 +19,7 @@
 
 /* LUNs */
 enum {
-	FUZZ_LUN_STORE, /* t_backend */
+	FUZZ_LUN_STORE, /* t_store */
 	FUZZ_LUN_RAM,
 	FUZZ_LUN_OTHER, /* by the input: null, file, removable, read-only */
 	FUZZ_LUN_BYSTANDER,

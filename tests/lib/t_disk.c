@@ -29,7 +29,7 @@ static const struct backend_info stores[] = {
 		       .unmap_zeroes = true,
 		       .zero = true,
 		       .atomic_len = 4096,
-		       .memory = &t_backend },
+		       .memory = &t_store },
 	[T_READ_ONLY] = { .extents = true },
 	[T_REMOVABLE] = { .volatile_cache = true, .fua = true },
 };
@@ -40,7 +40,7 @@ struct t_disk t_disk;
 static void fill_store(void)
 {
 	for (unsigned int i = 0; i < T_BLOCKS; i++)
-		memset(t_backend.store + (size_t)i * T_BLOCK, (int)(i + 1),
+		memset(t_store.bytes + (size_t)i * T_BLOCK, (int)(i + 1),
 		       T_BLOCK);
 }
 
@@ -66,14 +66,14 @@ static void start_nexuses(void)
 	t_disk.from = &t_disk.nexus;
 }
 
-void t_disk_start(enum t_store store)
+void t_disk_start(enum t_disk_store store)
 {
 	t_disk_start_in(store, NULL);
 }
 
-void t_disk_start_in(enum t_store store, const char *state_dir)
+void t_disk_start_in(enum t_disk_store store, const char *state_dir)
 {
-	struct volume_spec spec = { .store = &t_backend_type,
+	struct volume_spec spec = { .store = &t_store_type,
 				    .block_size = T_BLOCK,
 				    .read_only = store == T_READ_ONLY,
 				    .removable = store == T_REMOVABLE,
@@ -85,15 +85,15 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 	assert_int_equal(reactor_create(&ropt, &t_disk.worker.reactor), 0);
 	lun_map_init(&t_disk.luns);
 	t_disk.aborted[0] = '\0';
-	t_backend_reset(&stores[store]);
-	strcpy(t_backend.info.id.mark.lasting, "test");
-	t_backend.info.size = (uint64_t)T_BLOCKS * T_BLOCK;
-	t_backend.info.optimal_block = 4096;
-	t_backend.depth = 1;
-	t_backend.extent_unit = 4096;
-	t_backend.paths = t_disk.paths;
+	t_store_reset(&stores[store]);
+	strcpy(t_store.info.id.mark.lasting, "test");
+	t_store.info.size = (uint64_t)T_BLOCKS * T_BLOCK;
+	t_store.info.optimal_block = 4096;
+	t_store.depth = 1;
+	t_store.extent_unit = 4096;
+	t_store.paths = t_disk.paths;
 	t_disk.paths = (struct backend_paths){ 0 };
-	t_backend.info.has_notes = t_disk.has_notes;
+	t_store.info.has_notes = t_disk.has_notes;
 	t_disk.has_notes = false;
 	assert_int_equal(volume_open(&spec, 0, &t_disk.luns.vol[0], &e), 0);
 	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, &e),
@@ -112,7 +112,7 @@ void t_disk_start_in(enum t_store store, const char *state_dir)
 
 void t_disk_stop(void)
 {
-	assert_int_equal(t_backend.held_cnt, 0);
+	assert_int_equal(t_store.held_cnt, 0);
 	for (unsigned int n = 1; n <= T_NEXUSES; n++)
 		scsi_nexus_fini(t_nexus(n));
 	volume_detach(t_disk.luns.vol[0], &t_disk.worker);
@@ -205,7 +205,7 @@ void t_disk_remove(unsigned int lun)
 
 bool t_disk_turn(void)
 {
-	return t_backend_answer() ||
+	return t_store_answer() ||
 	       reactor_run_once(t_disk.worker.reactor, 0) > 0;
 }
 
@@ -335,12 +335,12 @@ static void check_store(const struct t_disk_row *row)
 
 	assert_non_null(is);
 	if (row->after) {
-		assert_memory_equal(t_backend.store + row->lba * T_BLOCK,
-				    after.p, after.len);
+		assert_memory_equal(t_store.bytes + row->lba * T_BLOCK, after.p,
+				    after.len);
 	} else if (!row->ops) {
-		memcpy(is, t_backend.store, (size_t)T_BLOCKS * T_BLOCK);
+		memcpy(is, t_store.bytes, (size_t)T_BLOCKS * T_BLOCK);
 		fill_store();
-		assert_memory_equal(is, t_backend.store,
+		assert_memory_equal(is, t_store.bytes,
 				    (size_t)T_BLOCKS * T_BLOCK);
 	}
 	free(after.p);
@@ -365,15 +365,15 @@ void t_disk_run_row(const struct t_disk_row *row, bool later)
 	struct t_command c;
 
 	t_disk_start(row->store);
-	t_backend.hold = later;
-	t_backend.fail_at = row->fail_at;
-	t_backend.fail_with = row->fail_with;
-	t_backend.fail_progress = row->fail_progress;
+	t_store.hold = later;
+	t_store.fail_at = row->fail_at;
+	t_store.fail_with = row->fail_with;
+	t_store.fail_progress = row->fail_progress;
 	t_command_run(&c, row->cdb, row->lun, out.p, (uint32_t)out.len,
 		      row->in_len);
 	assert_string_equal(t_outcome(&c.task),
 			    row->outcome ? row->outcome : "good");
-	assert_string_equal(t_backend.log, row->ops ? row->ops : "");
+	assert_string_equal(t_store.log, row->ops ? row->ops : "");
 	check_data_in(row, &c.task);
 	assert_int_equal(c.task.wanted_in, row->wanted_in);
 	assert_int_equal(c.task.wanted_out, row->wanted_out);

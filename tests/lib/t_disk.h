@@ -8,7 +8,7 @@
 #define TESTS_LIB_T_DISK_H
 
 #include "target/scsi/task.h"
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 #include "tests/lib/t_table.h"
 
 #define T_BLOCK	     512u
@@ -16,7 +16,7 @@
 #define T_OTHER_LUN  3
 #define T_ABSENT_LUN 5
 
-enum t_store {
+enum t_disk_store {
 	T_THIN,	  /* has all functions and a cache */
 	T_PLAIN,  /* has a cache; only reads, writes and flushes */
 	T_STABLE, /* like T_THIN, without a cache */
@@ -44,9 +44,9 @@ extern struct t_disk t_disk;
 
 /* Starts with one volume as LUN 0 and T_OTHER_LUN, without a pending unit
  * attention. Block n is full of the byte n + 1. */
-void t_disk_start(enum t_store store);
+void t_disk_start(enum t_disk_store store);
 /* The same with a state directory; NULL: none. */
-void t_disk_start_in(enum t_store store, const char *state_dir);
+void t_disk_start_in(enum t_disk_store store, const char *state_dir);
 void t_disk_stop(void);
 
 /* 1 ... T_NEXUSES */
@@ -92,7 +92,7 @@ const char *t_outcome(const struct scsi_task *t);
 
 struct t_disk_row {
 	const char *name;
-	enum t_store store;
+	enum t_disk_store store;
 	int lun;
 	const char *cdb; /* zero padded to 16 bytes */
 	const char *out; /* data-out; the descriptors cover all of it */

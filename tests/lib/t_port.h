@@ -7,11 +7,11 @@
  *
  *   t_fabric   a provider of the transport contract, in memory
  *   t_world    two instances of any provider: tests of the contract
- *   t_backend  the store: it holds, fails, lies and logs as the test wants
- *   t_disk     the SCSI disk on t_backend; the test acts as the port
+ *   t_store  the store: it holds, fails, lies and logs as the test wants
+ *   t_disk     the SCSI disk on t_store; the test acts as the port
  *   t_port     the port on t_fabric: simulation and fuzzer
  *   t_ini      a channel of a fake initiator
- *   t_rig      t_port on t_backend, and initiators that the test drives
+ *   t_rig      t_port on t_store, and initiators that the test drives
  *   t_server   all of rdma-target on t_fabric, with an administrator
  *   t_json     JSON in tables of tests
  *   t_tgt      a fake target

@@ -10,7 +10,7 @@
 
 static void reset_store(bool is_thin)
 {
-	t_backend_reset(&(struct backend_info){
+	t_store_reset(&(struct backend_info){
 		.size = RIG_SIZE,
 		.min_block = RIG_BLOCK,
 		.volatile_cache = true,
@@ -23,11 +23,11 @@ static void reset_store(bool is_thin)
 
 unsigned int rig_release(struct rig *rig)
 {
-	unsigned int cnt = t_backend.held_cnt;
+	unsigned int cnt = t_store.held_cnt;
 
 	/* Requests that are caused by these may be held again. */
 	for (unsigned int i = 0; i < cnt; i++)
-		t_backend_answer();
+		t_store_answer();
 	rig_settle(rig);
 	return cnt;
 }
@@ -82,7 +82,7 @@ struct rig *rig_create(const struct rig_options *opt)
 	for (unsigned int i = 0; i < (opt->workers ? opt->workers : 1); i++)
 		t_port_add_worker(&rig->target, rig->hub,
 				  opt->arena_len ? opt->arena_len : 4u << 20);
-	open_volume(rig, &t_backend_type, "disk", opt);
+	open_volume(rig, &t_store_type, "disk", opt);
 	open_volume(rig, &backend_ram, "8M", opt);
 	if (opt->allow)
 		assert_true(access_rules_add(&rig->target.port.allow,
@@ -113,7 +113,7 @@ void rig_destroy(struct rig *rig)
 {
 	t_fabric_hold_completions(rig->hub, false);
 	t_fabric_let_go(rig->hub, UINT32_MAX);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	if (!rig->target.port.stopping)
 		port_stop(&rig->target.port);

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "target/port/request.h"
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 #include "tests/lib/t_ini.h"
 #include "tests/lib/t_port.h"
 
@@ -145,7 +145,7 @@ void rig_expect_alive(struct t_ini *ch);
 unsigned int rig_clear_ua(struct t_ini *ch, unsigned int lun,
 			  uint16_t *ret_asc);
 
-/* ---- the store of RIG_DISK: t_backend ---- */
+/* ---- the store of RIG_DISK: t_store ---- */
 
 /* Answers all held requests, and settles. Returns how many there were. */
 unsigned int rig_release(struct rig *rig);

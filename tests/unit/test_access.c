@@ -407,14 +407,14 @@ static void functions_reach_no_hidden_volume(void **state)
 	w.out = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
 					.descs = &desc,
 					.desc_cnt = 1 };
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_cmd(ch[0], &w);
 	/* LUN 0 of one initiator is not LUN 0 of the other. */
 	rig_expect_code(ch[1], rig_tmf(ch[1], SRP_TSK_LUN_RESET, 0, 0),
 			SRP_RSP_COMPLETE);
 	rig_expect_code(ch[1], rig_tmf(ch[1], SRP_TSK_LUN_RESET, 1, 0),
 			SRP_RSP_FIELDS_INVALID);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch[0], tag, SCSI_STATUS_GOOD);
 	assert_int_equal(rig_clear_ua(ch[0], 0, NULL), 0);
@@ -452,11 +452,11 @@ static void reset_reaches_a_volume_by_any_number(void **state)
 	w.out = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
 					.descs = &desc,
 					.desc_cnt = 1 };
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_cmd(one, &w);
 	tmf = rig_tmf(two, SRP_TSK_LUN_RESET, 0, 0);
 	assert_null(t_ini_rsp(two, tmf));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_code(two, tmf, SRP_RSP_COMPLETE);
 	rig_expect_status(one, tag, SCSI_STATUS_TASK_ABORTED);

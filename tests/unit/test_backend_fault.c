@@ -3,7 +3,7 @@
  * requests it gets. */
 #include "target/block/layer_fault.h"
 
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 #include "tests/lib/t_table.h"
 
 #include <errno.h>
@@ -229,7 +229,7 @@ static void answered(struct block_io *bio, int res)
 static void fill_store(void)
 {
 	for (unsigned int i = 0; i < BLOCKS; i++)
-		memset(t_backend.store + (size_t)i * BLOCK, (int)i, BLOCK);
+		memset(t_store.bytes + (size_t)i * BLOCK, (int)i, BLOCK);
 }
 
 /* Makes bench.be the backend with the faults. */
@@ -253,7 +253,7 @@ static void open_store(void)
 						    .block_size = BLOCK };
 	struct error e = { 0 };
 
-	assert_int_equal(backend_open(&t_backend_type, &opt, &bench.be, &e), 0);
+	assert_int_equal(backend_open(&t_store_type, &opt, &bench.be, &e), 0);
 	fill_store();
 }
 
@@ -263,7 +263,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 	struct fault_rule all[FAULT_RULES_MAX];
 	struct error e = { 0 };
 
-	t_backend_reset(&(struct backend_info){
+	t_store_reset(&(struct backend_info){
 		.size = BLOCKS * BLOCK,
 		.min_block = BLOCK,
 		.unmap_granularity = BLOCK,
@@ -272,7 +272,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 		.volatile_cache = true,
 		.atomic_len = 4096,
 	});
-	t_backend.extent_unit = BLOCK;
+	t_store.extent_unit = BLOCK;
 	open_store();
 	for (unsigned int i = 0; i < cnt; i++)
 		assert_true(fault_rule_parse(texts[i], &all[i], &e));
@@ -409,11 +409,11 @@ static void a_fault_does_what_it_says(void **state)
 	uint8_t *at;
 
 	start(row->name);
-	at = t_backend.store + (size_t)row->lba * BLOCK;
+	at = t_store.bytes + (size_t)row->lba * BLOCK;
 	assert_int_equal(run(row->op, row->lba, row->blocks), row->res);
 	assert_int_equal(bench.answers[0].bio.io.progress,
 			 row->progress * BLOCK);
-	assert_string_equal(t_backend.log, row->asked);
+	assert_string_equal(t_store.log, row->asked);
 	if (row->op == RBP_WRITE)
 		expect_blocks(at, row->lba, 0xbb, -1, row->blocks_after);
 	if (row->op == RBP_READ)
@@ -448,7 +448,7 @@ static void corruption_flips_one_bit_of_what_is_read(void **state)
 	uint8_t *at;
 
 	start("read:corrupt:lba=6");
-	at = t_backend.store + 4 * BLOCK;
+	at = t_store.bytes + 4 * BLOCK;
 	assert_int_equal(run(RBP_READ, 4, 4), 0);
 	assert_int_equal(bits_differ(bench.buf, at, 4 * BLOCK, &block), 1);
 	assert_int_equal(block, 2);
@@ -463,7 +463,7 @@ static void corruption_flips_one_bit_of_what_is_written(void **state)
 	uint8_t *at;
 
 	start("write:corrupt:lba=0-5");
-	at = t_backend.store + 4 * BLOCK;
+	at = t_store.bytes + 4 * BLOCK;
 	memcpy(mine, bench.buf, sizeof(mine));
 	assert_int_equal(run(RBP_WRITE, 4, 4), 0);
 	assert_int_equal(bits_differ(mine, at, sizeof(mine), &block), 1);
@@ -482,7 +482,7 @@ static void a_delayed_request_is_late(void **state)
 	begin = reactor_now_us(bench.worker.reactor);
 	a = submit(0, RBP_WRITE, 0, 1);
 	assert_int_equal(a->cnt, 0);
-	assert_string_equal(t_backend.log, "");
+	assert_string_equal(t_store.log, "");
 	assert_int_equal(await(a), 0);
 	assert_true(reactor_now_us(bench.worker.reactor) - begin >= 20000);
 	finish();
@@ -499,7 +499,7 @@ static void delays_add_up_and_the_first_other_fault_counts(void **state)
 	a = submit(0, RBP_WRITE, 0, 1);
 	assert_int_equal(a->cnt, 0);
 	assert_int_equal(await(a), -EIO);
-	assert_string_equal(t_backend.log, "");
+	assert_string_equal(t_store.log, "");
 	assert_int_equal(run(RBP_READ, 0, 1), 0);
 	finish();
 }
@@ -519,14 +519,14 @@ static void a_stuck_request_waits_for_its_release(void **state)
 	assert_int_equal(run(RBP_WRITE, 20, 1), 0);
 	assert_int_equal(a->cnt + b->cnt, 0);
 	assert_int_equal(backend_fault_stuck(bench.be, &bench.worker), 2);
-	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "oo");
+	expect_blocks(t_store.bytes + 4 * BLOCK, 4, 0xbb, -1, "oo");
 
 	backend_fault_release(bench.be);
 	backend_fault_release(bench.be);
 	assert_int_equal(await(a), 0);
 	assert_int_equal(await(b), 0);
 	assert_int_equal(a->bio.io.progress, 2 * BLOCK);
-	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "nn");
+	expect_blocks(t_store.bytes + 4 * BLOCK, 4, 0xbb, -1, "nn");
 	finish();
 }
 
@@ -544,7 +544,7 @@ static void what_sticks_again_is_released_again(void **state)
 		backend_fault_release(bench.be);
 		assert_int_equal(await(a), 0);
 	}
-	assert_string_equal(t_backend.log, "flush, flush");
+	assert_string_equal(t_store.log, "flush, flush");
 	finish();
 }
 
@@ -555,17 +555,17 @@ static void a_failed_flush_stays_failed(void **state)
 	assert_int_equal(run(RBP_WRITE, 0, 1), 0);
 	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
 	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
-	assert_string_equal(t_backend.log, "write 0+512");
+	assert_string_equal(t_store.log, "write 0+512");
 	finish();
 }
 
 static void an_error_of_the_store_is_passed_on(void **state)
 {
 	start("write:torn");
-	t_backend.fail_at = 2;
-	t_backend.fail_with = -ENOSPC;
+	t_store.fail_at = 2;
+	t_store.fail_with = -ENOSPC;
 	assert_int_equal(run(RBP_WRITE, 4, 6), -ENOSPC);
-	expect_blocks(t_backend.store + 4 * BLOCK, 4, 0xbb, -1, "nooooo");
+	expect_blocks(t_store.bytes + 4 * BLOCK, 4, 0xbb, -1, "nooooo");
 	finish();
 }
 
@@ -632,7 +632,7 @@ static void a_lie_answers_a_flush_that_never_was(void **state)
 	start("flush:lie:after=1");
 	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
 	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
-	assert_string_equal(t_backend.log, "flush");
+	assert_string_equal(t_store.log, "flush");
 	finish();
 }
 
@@ -641,11 +641,11 @@ static void a_stale_write_comes_back_over_a_newer_one(void **state)
 	uint8_t *at;
 
 	start("write:stale=1:count=1");
-	at = t_backend.store + 4 * BLOCK;
+	at = t_store.bytes + 4 * BLOCK;
 	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
 	memset(bench.buf, 0xcc, BUF);
 	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
-	while (t_backend.done_cnt < 3)
+	while (t_store.done_cnt < 3)
 		reactor_run_once(bench.worker.reactor, -1);
 	expect_blocks(at, 4, 0xbb, -1, "n");
 	finish();
@@ -656,7 +656,7 @@ static void a_stale_write_that_is_not_due_is_forgotten(void **state)
 	start("write:stale=3600000");
 	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
 	finish();
-	assert_string_equal(t_backend.log, "write 2048+512");
+	assert_string_equal(t_store.log, "write 2048+512");
 }
 
 /* Both layers, as ",layer=volatile,fault=..." makes them. */
@@ -684,7 +684,7 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 	uint8_t *at;
 
 	start_volatile("flush:lie:after=1");
-	at = t_backend.store + 4 * BLOCK;
+	at = t_store.bytes + 4 * BLOCK;
 	assert_true(bench.be->info.volatile_cache);
 	assert_int_equal(run(RBP_WRITE, 4, 2), 0);
 	assert_int_equal(run(RBP_WRITE, 7, 1), 0);
@@ -695,7 +695,7 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 	expect_blocks(bench.buf, 4, 0xbb, -1, "nnon");
 
 	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
-	assert_string_equal(t_backend.log,
+	assert_string_equal(t_store.log,
 			    "read 2048+2048, write 2048+1024, write 3584+1024, "
 			    "flush");
 	expect_blocks(at, 4, 0xbb, -1, "nnon");
@@ -704,7 +704,7 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 	memset(bench.buf, 0xbb, BUF);
 	assert_int_equal(run(RBP_WRITE, 12, 1), 0);
 	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
-	expect_blocks(t_backend.store + 12 * BLOCK, 12, 0xbb, -1, "o");
+	expect_blocks(t_store.bytes + 12 * BLOCK, 12, 0xbb, -1, "o");
 	finish();
 }
 
@@ -712,8 +712,8 @@ static void a_cache_that_cannot_be_written_says_so_for_good(void **state)
 {
 	start_volatile("read:error");
 	assert_int_equal(run(RBP_WRITE, 4, 2), 0);
-	t_backend.fail_at = 1;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
 	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
 	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
 	finish();

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 #include "tests/lib/t_table.h"
 
 #define UNIT 512u
@@ -66,7 +66,7 @@ static void begin(unsigned int can)
 	char dir[] = "/tmp/block-XXXXXX";
 	struct error e = { 0 };
 
-	t_backend_reset(&(struct backend_info){
+	t_store_reset(&(struct backend_info){
 		.size = SIZE,
 		.unmap_granularity = can & UNMAP ? 4096 : 0,
 		.volatile_cache = can & CACHE,
@@ -75,15 +75,15 @@ static void begin(unsigned int can)
 		.extents = can & EXTENTS,
 		.memory = can & MEMORY ? data : NULL,
 	});
-	t_backend.depth = 1;
-	t_backend.extent_unit = 2 * MIB;
+	t_store.depth = 1;
+	t_store.extent_unit = 2 * MIB;
 	memset(&dev, 0, sizeof(dev));
 	memset(&worker, 0, sizeof(worker));
-	assert_int_equal(backend_open(&t_backend_type, &opt, &dev.backend, &e),
+	assert_int_equal(backend_open(&t_store_type, &opt, &dev.backend, &e),
 			 0);
 	assert_int_equal(backend_attach(dev.backend, &worker), 0);
 	for (unsigned int i = 0; i < SIZE / UNIT; i++)
-		memset(t_backend.store + (size_t)i * UNIT, (int)(i + 1), UNIT);
+		memset(t_store.bytes + (size_t)i * UNIT, (int)(i + 1), UNIT);
 	dev.write_cache = can & CACHE;
 	dev.write_through = can & THROUGH;
 	memset(data, 0xaa, sizeof(data));
@@ -164,7 +164,7 @@ static void run(struct block_cmd *cmd)
 		assert_int_equal(ends, 0);
 		return;
 	}
-	while (!ends && (t_backend_answer() || cmd->pause))
+	while (!ends && (t_store_answer() || cmd->pause))
 		if (cmd->pause)
 			block_resume(cmd);
 	assert_int_equal(ends, 1);
@@ -279,12 +279,12 @@ static void store_is_asked_for_what_it_has(void **state)
 
 		begin(row->can);
 		cmd = row_command(row);
-		t_backend.hold = turn == 1;
+		t_store.hold = turn == 1;
 		cmd.pause = turn == 2 ? cmd_pause : NULL;
 		run(&cmd);
 		assert_int_equal(cmd.res, 0);
 		assert_false(cmd.differs);
-		assert_string_equal(t_backend.log, row->ops);
+		assert_string_equal(t_store.log, row->ops);
 		end();
 	}
 }
@@ -302,17 +302,17 @@ static void error_of_each_request_ends_the_command(void **state)
 		begin(row->can);
 		cmd = row_command(row);
 		run(&cmd);
-		cnt = t_backend.cnt;
+		cnt = t_store.cnt;
 		end();
 		if (!cnt)
 			return;
 		begin(row->can);
 		cmd = row_command(row);
-		t_backend.fail_at = nth;
-		t_backend.fail_with = -EREMOTEIO;
+		t_store.fail_at = nth;
+		t_store.fail_with = -EREMOTEIO;
 		run(&cmd);
 		assert_int_equal(cmd.res, -EREMOTEIO);
-		assert_int_equal(t_backend.cnt, nth);
+		assert_int_equal(t_store.cnt, nth);
 		end();
 	}
 }
@@ -327,19 +327,19 @@ static void stopped_command_asks_for_nothing_more(void **state)
 	begin(row->can);
 	cmd = row_command(row);
 	run(&cmd);
-	cnt = t_backend.cnt;
+	cnt = t_store.cnt;
 	end();
 	for (unsigned int nth = 0; nth < cnt; nth++) {
 		begin(row->can);
-		t_backend.hold = true;
+		t_store.hold = true;
 		cmd = row_command(row);
 		stopped = nth == 0;
 		if (!block_start(&cmd))
 			for (unsigned int i = 1; !ends; i++) {
 				stopped = i == nth;
-				assert_true(t_backend_answer());
+				assert_true(t_store_answer());
 			}
-		assert_int_equal(t_backend.cnt, nth);
+		assert_int_equal(t_store.cnt, nth);
 		assert_true(cmd.was_stopped);
 		assert_int_equal(cmd.res, -ECANCELED);
 		end();
@@ -358,12 +358,12 @@ static void reads_and_writes_what_it_is_told(void **state)
 		begin(stores[i]);
 		cmd = command(BLOCK_CMD_WRITE, UNIT, UNIT);
 		run(&cmd);
-		assert_int_equal(t_backend.store[UNIT - 1], 1);
-		assert_memory_equal(t_backend.store + UNIT, data, UNIT);
-		assert_int_equal(t_backend.store[2 * UNIT], 3);
+		assert_int_equal(t_store.bytes[UNIT - 1], 1);
+		assert_memory_equal(t_store.bytes + UNIT, data, UNIT);
+		assert_int_equal(t_store.bytes[2 * UNIT], 3);
 		cmd = command(BLOCK_CMD_READ, 2 * UNIT, UNIT);
 		run(&cmd);
-		assert_memory_equal(t_backend.store + 2 * UNIT, data, UNIT);
+		assert_memory_equal(t_store.bytes + 2 * UNIT, data, UNIT);
 		assert_int_equal(worker.copied, stores[i] ? 2 * UNIT : 0);
 		end();
 	}
@@ -377,13 +377,13 @@ static void data_that_is_in_place_is_not_copied(void **state)
 	begin(MEMORY | CACHE);
 	cmd = command(BLOCK_CMD_WRITE, UNIT, UNIT);
 	cmd.buf = block_in_place(&dev, UNIT);
-	assert_ptr_equal(cmd.buf, t_backend.store + UNIT);
+	assert_ptr_equal(cmd.buf, t_store.bytes + UNIT);
 	run(&cmd);
 	cmd = command(BLOCK_CMD_READ, UNIT, UNIT);
 	cmd.buf = block_in_place(&dev, UNIT);
 	run(&cmd);
 	assert_int_equal(worker.copied, 0);
-	assert_int_equal(t_backend.store[UNIT], 2);
+	assert_int_equal(t_store.bytes[UNIT], 2);
 	flush_record_end(&dev.record, flush_record_begin(&dev.record), -EIO);
 	assert_true(owes_after_kill());
 	end();
@@ -421,7 +421,7 @@ static void comparing_finds_the_first_byte_that_differs(void **state)
 	struct block_cmd cmd;
 
 	begin(row->can);
-	memcpy(data, t_backend.store, SIZE);
+	memcpy(data, t_store.bytes, SIZE);
 	if (row->wrong != UINT64_MAX)
 		data[row->wrong] ^= 1;
 	cmd = command(BLOCK_CMD_COMPARE, 0, 2 * BLOCK_PIECE);
@@ -448,10 +448,10 @@ static void compare_and_write_writes_only_over_what_is_wanted(void **state)
 		cmd.buf = data + UNIT;
 		run(&cmd);
 		assert_int_equal(cmd.differs, !equal);
-		assert_int_equal(t_backend.store[0], equal ? 0xaa : 1);
+		assert_int_equal(t_store.bytes[0], equal ? 0xaa : 1);
 	}
-	assert_string_equal(t_backend.log, "read 0+512, read 0+512, "
-					   "write 0+512");
+	assert_string_equal(t_store.log, "read 0+512, read 0+512, "
+					 "write 0+512");
 	end();
 }
 
@@ -462,10 +462,10 @@ static void merging_keeps_the_bits_that_were_set(void **state)
 	begin(0);
 	cmd = command(BLOCK_CMD_OR, UNIT, 2 * UNIT);
 	run(&cmd);
-	assert_int_equal(t_backend.store[UNIT - 1], 1);
-	assert_int_equal(t_backend.store[UNIT], 0xaa | 2);
-	assert_int_equal(t_backend.store[3 * UNIT - 1], 0xaa | 3);
-	assert_int_equal(t_backend.store[3 * UNIT], 4);
+	assert_int_equal(t_store.bytes[UNIT - 1], 1);
+	assert_int_equal(t_store.bytes[UNIT], 0xaa | 2);
+	assert_int_equal(t_store.bytes[3 * UNIT - 1], 0xaa | 3);
+	assert_int_equal(t_store.bytes[3 * UNIT], 4);
 	end();
 }
 
@@ -485,13 +485,13 @@ static void filling_repeats_the_pattern(void **state)
 		run(&cmd);
 		for (uint64_t at = UNIT; at < BLOCK_PIECE + 2 * UNIT;
 		     at += UNIT)
-			assert_memory_equal(t_backend.store + at, data, UNIT);
-		assert_int_equal(t_backend.store[UNIT - 1], 1);
-		assert_int_equal(t_backend.store[BLOCK_PIECE + 2 * UNIT],
+			assert_memory_equal(t_store.bytes + at, data, UNIT);
+		assert_int_equal(t_store.bytes[UNIT - 1], 1);
+		assert_int_equal(t_store.bytes[BLOCK_PIECE + 2 * UNIT],
 				 (uint8_t)(BLOCK_PIECE / UNIT + 3));
 		data[3] = 0;
 		run(&cmd);
-		assert_memory_equal(t_backend.store + BLOCK_PIECE, data, UNIT);
+		assert_memory_equal(t_store.bytes + BLOCK_PIECE, data, UNIT);
 		end();
 	}
 }
@@ -513,8 +513,8 @@ static void unmapping_takes_all_ranges_and_one_flush(void **state)
 	cmd = command(BLOCK_CMD_UNMAP, 0, 0);
 	cmd.more = more_ranges;
 	run(&cmd);
-	assert_string_equal(t_backend.log, "unmap 512+512, unmap 1024+512, "
-					   "unmap 1536+512, flush");
+	assert_string_equal(t_store.log, "unmap 512+512, unmap 1024+512, "
+					 "unmap 1536+512, flush");
 	end();
 }
 
@@ -547,7 +547,7 @@ static void each_piece_has_its_pause(void **state)
 	assert_false(block_start(&cmd));
 	for (unsigned int i = 1; i <= 3; i++) {
 		assert_int_equal(pauses, i);
-		assert_int_equal(t_backend.cnt, i);
+		assert_int_equal(t_store.cnt, i);
 		assert_int_equal(cmd.at, i * MIB);
 		assert_int_equal(ends, 0);
 		block_resume(&cmd);
@@ -589,8 +589,8 @@ static void record_has_what_the_next_process_is_to_know(void **state)
 
 	begin(row->can);
 	note_write();
-	t_backend.fail_at = row->fail_at;
-	t_backend.fail_with = row->fail_with;
+	t_store.fail_at = row->fail_at;
+	t_store.fail_with = row->fail_with;
 	cmd = command(row->kind, 0, UNIT);
 	cmd.fua = row->fua;
 	run(&cmd);
@@ -641,14 +641,14 @@ static void flush_does_not_cover_writes_that_come_while_it_runs(void **state)
 	struct block_cmd first, second;
 
 	begin(CACHE);
-	t_backend.hold = true;
+	t_store.hold = true;
 	first = command(BLOCK_CMD_FLUSH, 0, 0);
 	assert_false(block_start(&first));
 	note_write();
-	assert_true(t_backend_answer());
-	t_backend.hold = false;
-	t_backend.fail_at = 2;
-	t_backend.fail_with = -EIO;
+	assert_true(t_store_answer());
+	t_store.hold = false;
+	t_store.fail_at = 2;
+	t_store.fail_with = -EIO;
 	second = command(BLOCK_CMD_FLUSH, 0, 0);
 	assert_true(block_start(&second));
 	assert_true(owes_after_kill());
@@ -661,15 +661,15 @@ static void write_through_that_comes_meanwhile_is_heeded(void **state)
 	struct block_cmd cmd;
 
 	begin(CACHE | FUA);
-	t_backend.hold = true;
+	t_store.hold = true;
 	cmd = command(BLOCK_CMD_WRITE, 0, UNIT);
 	assert_false(block_start(&cmd));
 	dev.write_through = true;
-	assert_true(t_backend_answer());
+	assert_true(t_store_answer());
 	assert_int_equal(ends, 0);
-	assert_true(t_backend_answer());
+	assert_true(t_store_answer());
 	assert_int_equal(ends, 1);
-	assert_string_equal(t_backend.log, "write 0+512, flush");
+	assert_string_equal(t_store.log, "write 0+512, flush");
 	end();
 }
 

@@ -172,15 +172,15 @@ static void task_aborted_tells_of_no_loss(void **state)
 	struct pair p;
 
 	begin(&p);
-	t_backend.hold = true;
+	t_store.hold = true;
 	first = send_off(p.one);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	second = send_off(p.two);
 	rig_tmf(p.one, SRP_TSK_LUN_RESET, RIG_DISK, 0);
-	t_backend.flush_error = -EIO;
-	t_backend.hold = false;
+	t_store.flush_error = -EIO;
+	t_store.hold = false;
 	rig_release(p.rig);
-	t_backend.flush_error = 0;
+	t_store.flush_error = 0;
 	assert_null(t_ini_rsp(p.one, first));
 	rig_expect_status(p.two, second, SCSI_STATUS_TASK_ABORTED);
 	expect_failed_flush(p.two);

@@ -128,12 +128,12 @@ static void time_goes_to_the_stage_where_it_was_spent(void **state)
 
 	rig_expect_alive(ch);
 	rig_clear_ua(other, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rw(ch, RIG_DISK, false, 128);
 	rw(other, RIG_DISK, false, 128);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	rest(20);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
 	assert_int_equal(meter_commands(counts), 2);
@@ -159,13 +159,13 @@ static void waiting_for_blocks_is_time_in_the_queue(void **state)
 	struct srp_desc desc;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rw(ch, RIG_DISK, false, 1);
 	rig_describe(ch, RIG_DIRECT, 0, 2 * BLK, &desc, &cmd.out);
 	rig_cmd(ch, &cmd);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	rest(20);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
 	assert_int_equal(meter_commands(&sum.op[METER_WRITE]), 1);
@@ -182,10 +182,10 @@ static void commands_without_an_answer_are_not_counted(void **state)
 	uint64_t tag;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rw(ch, RIG_DISK, false, 1);
 	rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_null(t_ini_rsp(ch, tag));
 	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
@@ -216,12 +216,12 @@ static void slow_commands_are_counted(void **state)
 
 	rig_expect_alive(ch);
 	slow_init(w, row->slow_ms);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rw(ch, RIG_DISK, false, 1);
 	rest(10);
 	if (row->abort)
 		rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_int_equal(w->counters.slow, row->cnt);
 	rig_chan_free(ch);

@@ -183,7 +183,7 @@ static void immediate_data_at_another_offset_is_copied(void **state)
 	w.imm = rig->mem;
 	tag = rig_cmd(ch, &w);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	assert_memory_equal(t_backend.store + 3 * BLK, rig->mem, 4 * BLK);
+	assert_memory_equal(t_store.bytes + 3 * BLK, rig->mem, 4 * BLK);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -204,14 +204,14 @@ static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
 					   .imm_len = BLK,
 					   .imm_offset = SRP_IMM_OFFSET };
 	same.imm = rig->mem;
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_cmd(ch, &same);
 	assert_true(t_port_used(&rig->target) > 0);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	for (int i = 0; i < 1024; i++)
-		assert_memory_equal(t_backend.store + (8 + i) * BLK, rig->mem,
+		assert_memory_equal(t_store.bytes + (8 + i) * BLK, rig->mem,
 				    BLK);
 	rig_chan_free(ch);
 	rig_destroy(rig);
@@ -527,7 +527,7 @@ static void fetched_table_that_does_not_add_up_moves_no_data(void **state)
 	rig_send(ch, iu, rig_make_partial(iu, (size_t)len, true, 4));
 	rig_expect_code(ch, 5, SRP_RSP_FIELDS_INVALID);
 	assert_true(ch->closed);
-	assert_int_equal(t_backend.store[1], 0);
+	assert_int_equal(t_store.bytes[1], 0);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -564,16 +564,16 @@ static void every_credit_can_be_used_at_once(void **state)
 	uint64_t tags[64];
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	for (int i = 0; i < 64; i++)
 		tags[i] = rig_send_write(ch, (uint32_t)i, (uint8_t)i);
-	assert_int_equal(t_backend.held_cnt, 64);
-	t_backend.hold = false;
+	assert_int_equal(t_store.held_cnt, 64);
+	t_store.hold = false;
 	assert_int_equal(rig_release(rig), 64);
 	for (int i = 0; i < 64; i++)
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
 	for (int i = 0; i < 64; i++)
-		assert_int_equal(t_backend.store[i * BLK], i);
+		assert_int_equal(t_store.bytes[i * BLK], i);
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -586,14 +586,14 @@ static void more_requests_than_credits_end_the_channel(void **state)
 
 	rig_expect_alive(ch);
 	rig_expect_alive(other);
-	t_backend.hold = true;
+	t_store.hold = true;
 	for (int i = 0; i < 64; i++)
 		rig_send_write(ch, (uint32_t)i, 1);
 	assert_false(ch->closed);
 	rig_send_write(ch, 64, 1);
 	assert_true(ch->closed);
-	assert_int_equal(t_backend.held_cnt, 64);
-	t_backend.hold = false;
+	assert_int_equal(t_store.held_cnt, 64);
+	t_store.hold = false;
 	rig_expect_alive(other);
 	rig_release(rig);
 	assert_int_equal(t_port_used(&rig->target), 0);
@@ -634,15 +634,15 @@ static void requests_wait_for_buffers(void **state)
 	uint64_t tags[20];
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		tags[i] = rig_send_rw(ch, &w, RIG_MANY, 0, 64 * BLK);
-	assert_int_equal(t_backend.held_cnt, 2); /* of 32 KiB each: half */
+	assert_int_equal(t_store.held_cnt, 2); /* of 32 KiB each: half */
 	while (rig_release(rig) > 0)
 		;
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -660,7 +660,7 @@ static void large_transfers_take_turns(void **state)
 	uint64_t tags[32];
 
 	rig_expect_alive(ch[0]);
-	t_backend.hold = true;
+	t_store.hold = true;
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		tags[i] = rig_send_rw(ch[i % 2], i % 4 < 2 ? &w : &r,
 				      i % 3 ? RIG_PARTIAL : RIG_MANY, 0,
@@ -669,7 +669,7 @@ static void large_transfers_take_turns(void **state)
 		;
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		rig_expect_status(ch[i % 2], tags[i], SCSI_STATUS_GOOD);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_chan_free(ch[0]);
 	rig_chan_free(ch[1]);
 	rig_destroy(rig);
@@ -721,21 +721,21 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 	uint16_t asc = 0;
 
 	rig_expect_alive(old);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(old, 9, 0x01);
 	rig_send_write(old2, 9, 0x02);
 	new = rig_connect(rig, &req);
 	assert_true(old->closed);
 	assert_true(old2->closed);
 	assert_false(new->established);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_true(new->established);
 	assert_int_equal(new->login_rsp.multichan, SRP_MULTICHAN_TERMINATED);
 	assert_int_equal(rig_clear_ua(new, RIG_DISK, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_NEXUS_LOSS);
 	rig_send_write(new, 9, 0x03);
-	assert_int_equal(t_backend.store[9 * BLK], 0x03);
+	assert_int_equal(t_store.bytes[9 * BLK], 0x03);
 	rig_chan_free(old);
 	rig_chan_free(old2);
 	rig_chan_free(new);
@@ -752,12 +752,12 @@ static void unnamed_target_is_the_same_nexus(void **state)
 
 	req.target = (struct srp_port_id){ { 0 } };
 	rig_expect_alive(old);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(old, 9, 0x01);
 	new = rig_connect(rig, &req);
 	assert_true(old->closed);
 	assert_false(new->established);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_true(new->established);
 	rig_chan_free(old);
@@ -772,10 +772,10 @@ static void login_of_another_initiator_does_not_wait(void **state)
 	struct t_ini *other;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(ch, 9, 0x01);
 	other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_expect_alive(other);
 	assert_false(ch->closed);
 	rig_release(rig);
@@ -793,13 +793,13 @@ static void newer_login_replaces_the_one_that_waits(void **state)
 	struct t_ini *third;
 
 	rig_expect_alive(old);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(old, 9, 0x01);
 	second = rig_connect(rig, &req);
 	third = rig_connect(rig, &req);
 	assert_true(second->closed);
 	assert_false(third->closed);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_true(third->established);
 	rig_chan_free(old);
@@ -816,7 +816,7 @@ static void fence_is_bounded(void **state)
 	struct t_ini *new;
 
 	rig_expect_alive(old);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(old, 9, 0x01);
 	rig->target.port.fence_ms = 1;
 	new = rig_connect(rig, &req);
@@ -825,7 +825,7 @@ static void fence_is_bounded(void **state)
 			reactor_run_once(rig->peer_reactor, 0);
 	assert_true(new->rejected);
 	assert_int_equal(new->rej.reason, SRP_REJ_NO_RESOURCES);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_chan_free(old);
 	rig_chan_free(new);
@@ -926,7 +926,7 @@ static void stop_answers_what_is_in_flight(void **state)
 	uint64_t tag;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_send_write(ch, 9, 0x42);
 	port_stop(&rig->target.port);
 	rig_settle(rig);
@@ -935,7 +935,7 @@ static void stop_answers_what_is_in_flight(void **state)
 	assert_false(rig->target.stopped);
 	late = rig_cmd(ch, &tur);
 	assert_null(t_ini_rsp(ch, late));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	assert_null(t_ini_rsp(ch, late));
@@ -954,14 +954,14 @@ static void login_that_waits_is_refused_at_stop(void **state)
 	struct t_ini *new;
 
 	rig_expect_alive(old);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(old, 9, 0x01);
 	new = rig_connect(rig, &req);
 	port_stop(&rig->target.port);
 	rig_settle(rig);
 	assert_true(new->closed);
 	assert_false(rig->target.stopped);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_true(rig->target.stopped);
 	rig_chan_free(old);

@@ -123,15 +123,15 @@ static void cache_is_flushed_before_it_is_off(void **state)
 
 	rig_expect_status(p.two, rig_send_write(p.two, 7, 0xaa),
 			  SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 0);
-	t_backend.hold = true;
+	assert_int_equal(t_store.flush_cnt, 0);
+	t_store.hold = true;
 	tag = turn_off(&p, *state);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	assert_null(t_ini_rsp(p.one, tag));
 	assert_true(is_on(&p));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(p.rig);
-	assert_int_equal(t_backend.flush_cnt, 1);
+	assert_int_equal(t_store.flush_cnt, 1);
 	expect_off(&p, *state, tag);
 	pair_end(&p);
 }
@@ -143,19 +143,19 @@ static void write_that_comes_meanwhile_is_flushed(void **state)
 	uint64_t write;
 	uint64_t tag;
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = turn_off(&p, *state);
 	rig_clear_ua(p.two, RIG_DISK, NULL);
 	write = rig_send_write(p.two, 7, 0xaa);
-	assert_int_equal(t_backend.held_cnt, 2);
+	assert_int_equal(t_store.held_cnt, 2);
 	/* The write is done, but not stable yet. */
 	rig_release(p.rig);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	assert_null(t_ini_rsp(p.two, write));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(p.rig);
 	rig_expect_status(p.two, write, SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 2);
+	assert_int_equal(t_store.flush_cnt, 2);
 	expect_off(&p, *state, tag);
 	pair_end(&p);
 }
@@ -167,9 +167,9 @@ static void cache_that_cannot_be_flushed_stays_on(void **state)
 	uint64_t tag;
 
 	/* The data is not lost: the store is unreachable for a while. */
-	t_backend.flush_error = -ENOTCONN;
+	t_store.flush_error = -ENOTCONN;
 	tag = turn_off(&p, way);
-	t_backend.flush_error = 0;
+	t_store.flush_error = 0;
 	if (way->by_reset)
 		rig_expect_code(p.one, tag, SRP_RSP_TMF_FAILED);
 	else
@@ -178,7 +178,7 @@ static void cache_that_cannot_be_flushed_stays_on(void **state)
 	/* And writes need not be stable. */
 	rig_expect_status(p.two, rig_send_write(p.two, 7, 0xaa),
 			  SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 1);
+	assert_int_equal(t_store.flush_cnt, 1);
 	/* The failed change must not keep the turn. */
 	expect_off(&p, way, turn_off(&p, way));
 	pair_end(&p);
@@ -190,10 +190,10 @@ static void write_protection_comes_after_a_flush(void **state)
 
 	rig_expect_status(p.one, change_mode(&p, CONTROL, SWP, true),
 			  SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 1);
+	assert_int_equal(t_store.flush_cnt, 1);
 	rig_expect_status(p.one, change_mode(&p, CONTROL, SWP, false),
 			  SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 1);
+	assert_int_equal(t_store.flush_cnt, 1);
 	pair_end(&p);
 }
 
@@ -207,22 +207,22 @@ static void write_sent_with_the_cache_off_is_stable(void **state)
 
 	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, false),
 			  SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 1);
+	assert_int_equal(t_store.flush_cnt, 1);
 	assert_false(is_on(&p));
-	t_backend.hold = true;
+	t_store.hold = true;
 	write = rig_send_write(p.two, 7, 0xaa);
 	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, true),
 			  SCSI_STATUS_GOOD);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(p.rig);
 	rig_expect_status(p.two, write, SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 2);
+	assert_int_equal(t_store.flush_cnt, 2);
 	/* The next command learns of the change first. */
 	assert_int_equal(rig_clear_ua(p.two, RIG_DISK, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_MODE_PARAMETERS_CHANGED);
 	rig_expect_status(p.two, rig_send_write(p.two, 7, 0xbb),
 			  SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 2);
+	assert_int_equal(t_store.flush_cnt, 2);
 	pair_end(&p);
 }
 
@@ -283,12 +283,12 @@ static void copy_sent_with_the_cache_off_is_stable(void **state)
 	rig_clear_ua(p.two, RIG_RAM, NULL);
 	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, false),
 			  SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 1);
+	assert_int_equal(t_store.flush_cnt, 1);
 	assert_false(is_on(&p));
 	if (row->unread)
 		t_fabric_hold_completions(p.rig->hub, true);
 	else
-		t_backend.hold = true;
+		t_store.hold = true;
 	copy = send_copy(p.two);
 	t_fabric_hold_completions(p.rig->hub, false);
 	rig_expect_status(p.one, change_mode(&p, CACHING, WCE, true),
@@ -296,15 +296,15 @@ static void copy_sent_with_the_cache_off_is_stable(void **state)
 	assert_null(t_ini_rsp(p.two, copy));
 	t_fabric_let_go(p.rig->hub, UINT32_MAX);
 	rig_settle(p.rig);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(p.rig);
 	rig_expect_status(p.two, copy, SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 2);
+	assert_int_equal(t_store.flush_cnt, 2);
 	/* The next copy depends on what its initiator has been told until
 	 * then. */
 	assert_true(is_on(&p));
 	rig_expect_status(p.two, send_copy(p.two), SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.flush_cnt, 2);
+	assert_int_equal(t_store.flush_cnt, 2);
 	pair_end(&p);
 }
 
@@ -314,10 +314,10 @@ static void reset_that_changes_modes_is_told_again(void **state)
 	struct pair p = pair_begin();
 	uint16_t asc = 0;
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	turn_off(&p, &ways[1]);
 	assert_int_equal(rig_clear_ua(p.two, RIG_DISK, &asc), 1);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(p.rig);
 	assert_int_equal(rig_clear_ua(p.two, RIG_DISK, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_DEVICE_RESET);
@@ -333,13 +333,13 @@ static void reserve_that_is_aborted_reserves_nothing(void **state)
 	struct pair p = pair_begin();
 	uint64_t tag, tmf;
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	turn_off(&p, &ways[0]);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	tag = rig_cmd(p.two, &reserve);
 	assert_null(t_ini_rsp(p.two, tag));
 	tmf = rig_tmf(p.one, SRP_TSK_LUN_RESET, RIG_DISK, 0);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(p.rig);
 	rig_expect_code(p.one, tmf, SRP_RSP_COMPLETE);
 	rig_expect_status(p.two, tag, SCSI_STATUS_TASK_ABORTED);

@@ -191,10 +191,10 @@ static void commands_end_before_a_volume_goes(void **state)
 
 	rig_clear_ua(one, RIG_DISK, NULL);
 	rig_clear_ua(two, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	first = rig_send_write(one, 1, 'a');
 	second = rig_send_write(two, 2, 'b');
-	assert_int_equal(t_backend.held_cnt, 2);
+	assert_int_equal(t_store.held_cnt, 2);
 	leave(&l);
 	assert_false(l.evicted);
 	assert_null(t_ini_rsp(one, first));
@@ -203,7 +203,7 @@ static void commands_end_before_a_volume_goes(void **state)
 	assert_true(l.evicted);
 	rig_expect_status(one, first, SCSI_STATUS_TASK_ABORTED);
 	rig_expect_status(two, second, SCSI_STATUS_TASK_ABORTED);
-	t_backend.hold = false;
+	t_store.hold = false;
 	detach(&l);
 	come_back(&l);
 	rig_expect_alive(one);
@@ -221,12 +221,12 @@ static void commands_on_other_volumes_go_on(void **state)
 	uint64_t tag;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_send_write(ch, 1, 'a');
 	leave(&l);
 	assert_true(l.evicted);
 	rig_release(rig);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	detach(&l);
 	come_back(&l);
@@ -243,7 +243,7 @@ static void reset_ends_before_a_volume_goes(void **state)
 	uint64_t reset;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(ch, 1, 'a');
 	reset = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0);
 	leave(&l);
@@ -251,7 +251,7 @@ static void reset_ends_before_a_volume_goes(void **state)
 	rig_expect_code(ch, rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0),
 			SRP_RSP_FIELDS_INVALID);
 	rig_release(rig);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_expect_code(ch, reset, SRP_RSP_COMPLETE);
 	for (unsigned int i = 0; !l.evicted && i < 10; i++) {
 		reactor_skip(rig->target.workers[0].reactor, 1000);
@@ -271,14 +271,14 @@ static void dead_nexus_does_not_keep_a_volume(void **state)
 	struct leaving l = begin_to_leave(rig, RIG_DISK);
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(ch, 1, 'a');
 	leave(&l);
 	rig_chan_free(ch);
 	rig_settle(rig);
 	assert_false(l.evicted);
 	rig_release(rig);
-	t_backend.hold = false;
+	t_store.hold = false;
 	detach(&l);
 	come_back(&l);
 	rig_destroy(rig);
@@ -414,16 +414,16 @@ static void session_ends_with_its_commands(void **state)
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	assert_int_equal(port_ending(&rig->target.port, before), 0);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(ch, 1, 'a');
 	assert_true(port_kick(&rig->target.port, &own.initiator));
 	rig_settle(rig);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	assert_int_equal(port_ending(&rig->target.port, before), 1);
 	/* The caller does not wait for sessions that began later. */
 	assert_int_equal(port_ending(&rig->target.port, before - 1), 0);
 	rig_release(rig);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_settle(rig);
 	assert_int_equal(port_ending(&rig->target.port, before), 0);
 	rig_chan_free(ch);

@@ -89,7 +89,7 @@ static uint64_t send_copy(struct t_ini *ch, unsigned int lun, unsigned int from,
 static const uint8_t *content(const struct rig *rig, unsigned int lun)
 {
 	return lun == RIG_DISK
-		       ? t_backend.store
+		       ? t_store.bytes
 		       : rig->target.luns.vol[RIG_RAM]->dev.backend->info.memory;
 }
 
@@ -248,9 +248,9 @@ static void fence_stops_copies(void **state)
 	if (row->function == PREEMPT_AND_ABORT)
 		reserve(&in, RIG_DISK);
 	fill_source(in.rig, from);
-	t_backend.hold = true;
+	t_store.hold = true;
 	copy = send_copy(ch, RIG_RAM, from, to, /* fetched= */ false);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	fence = send_fence(asks, row->function, RIG_DISK);
 	if (row->spared)
 		expect_fenced(asks, row->function, fence);
@@ -258,19 +258,19 @@ static void fence_stops_copies(void **state)
 		assert_null(t_ini_rsp(asks, fence));
 	assert_int_equal(rig_release(in.rig), 1);
 	if (row->spared) {
-		t_backend.hold = false;
+		t_store.hold = false;
 		rig_release(in.rig);
 		rig_expect_status(ch, copy, SCSI_STATUS_GOOD);
 	} else {
 		/* Nothing is left of the commands that the fence let pass. */
-		assert_int_equal(t_backend.held_cnt, 0);
+		assert_int_equal(t_store.held_cnt, 0);
 		expect_fenced(asks, row->function, fence);
 		expect_copy_aborted(ch, copy);
 	}
 	assert_int_equal(copied(in.rig, to), row->spared      ? PIECES
 					     : row->is_source ? 0
 							      : 1);
-	t_backend.hold = false;
+	t_store.hold = false;
 	end(&in);
 }
 
@@ -411,9 +411,9 @@ static void long_command_stops_between_pieces(void **state)
 	begin(&in);
 	ch = in.of[SAME_CHANNEL];
 	other = in.of[OTHER_NEXUS];
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = send_long(ch, row->command);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	if (row->end == ABORT_TASK)
 		tmf = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
 	else if (row->end == LUN_RESET)
@@ -424,8 +424,8 @@ static void long_command_stops_between_pieces(void **state)
 	if (row->end == ABORT_TASK)
 		assert_null(t_ini_rsp(ch, tmf));
 	assert_int_equal(rig_release(in.rig), 1);
-	assert_int_equal(t_backend.held_cnt, 0);
-	t_backend.hold = false;
+	assert_int_equal(t_store.held_cnt, 0);
+	t_store.hold = false;
 	rig_release(in.rig);
 	if (row->end == ABORT_TASK)
 		rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
@@ -448,14 +448,14 @@ static void command_that_waits_for_blocks_ends_at_once(void **state)
 
 	begin(&in);
 	ch = in.of[SAME_CHANNEL];
-	t_backend.hold = true;
+	t_store.hold = true;
 	first = send_long(ch, &caw);
 	second = send_long(in.of[SAME_NEXUS], &long_commands[0]);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	tmf = rig_tmf(in.of[SAME_NEXUS], SRP_TSK_ABORT_TASK, RIG_DISK, second);
 	rig_expect_code(in.of[SAME_NEXUS], tmf, SRP_RSP_COMPLETE);
 	assert_null(t_ini_rsp(in.of[SAME_NEXUS], second));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(in.rig);
 	rig_expect_status(ch, first, SCSI_STATUS_GOOD);
 	end(&in);

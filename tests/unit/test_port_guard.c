@@ -159,12 +159,12 @@ static void slow_disk_is_not_held_against_the_initiator(void **state)
 	uint64_t tag;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rw(ch, rig_write(RIG_DISK, 0, 8), 0, 8 * BLK);
 	for (int i = 0; i < 20; i++)
 		pass(rig, 10000);
 	assert_false(ch->closed);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	rig_chan_free(ch);
@@ -177,7 +177,7 @@ static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rw(ch, rig_write(RIG_DISK, 0, 8), 0, 8 * BLK);
 	port_stop(&rig->target.port);
 	rig_settle(rig);
@@ -187,7 +187,7 @@ static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
 	assert_true(ch->closed);
 	/* The write may still reach the medium: the port waits for it. */
 	assert_false(rig->target.stopped);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_true(rig->target.stopped);
 	rig_chan_free(ch);
@@ -333,7 +333,7 @@ static void logins_are_limited(void **state)
 		ch[i] = come_as(rig, row, i, SRP_MULTICHAN_MULTI);
 	rig_expect_alive(ch[0]);
 	rig_expect_alive(ch[1]);
-	t_backend.hold = row->half_open;
+	t_store.hold = row->half_open;
 	for (unsigned int i = 0; i < 2 && row->half_open; i++) {
 		old[i] = ch[i];
 		ch[i] = half_open(rig, old[i], row, i);
@@ -341,7 +341,7 @@ static void logins_are_limited(void **state)
 	ch[2] = come_as(rig, row, 2, SRP_MULTICHAN_MULTI);
 	refused_for(ch[2], row->reason);
 	rig_chan_free(ch[2]);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_alive(ch[0]);
 	/* As soon as one is gone, another one may log in. */

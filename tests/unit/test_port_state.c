@@ -110,15 +110,15 @@ static void preempt_and_abort_awaits_what_the_disk_has(void **state)
 	struct pair p = reserved();
 	uint64_t old, preempt;
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	old = write_block(p.a, 3);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	preempt = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
 	assert_null(t_ini_rsp(p.b, preempt));
 	rig_release(p.rig);
 	rig_expect_status(p.b, preempt, SCSI_STATUS_GOOD);
 	rig_expect_status(p.a, old, SCSI_STATUS_TASK_ABORTED);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_expect_status(p.a, write_block(p.a, 4),
 			  SCSI_STATUS_CHECK_CONDITION); /* unit attention */
 	rig_expect_status(p.a, write_block(p.a, 4),
@@ -132,13 +132,13 @@ static void preempt_alone_awaits_nothing(void **state)
 	struct pair p = reserved();
 	uint64_t old;
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	old = write_block(p.a, 3);
 	rig_expect_status(p.b, reserve_out(p.b, PREEMPT, WRITE_EXCLUSIVE, 2, 1),
 			  SCSI_STATUS_GOOD);
 	rig_release(p.rig);
 	rig_expect_status(p.a, old, SCSI_STATUS_GOOD);
-	t_backend.hold = false;
+	t_store.hold = false;
 	end_pair(&p);
 }
 
@@ -150,7 +150,7 @@ static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
 	uint64_t others;
 
 	rig_clear_ua(c, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	read.in.format = SRP_DATA_DIRECT;
 	read.in.descs = (struct srp_desc[]){ rig_desc(c, 0, BLK) };
 	read.in.desc_cnt = 1;
@@ -161,7 +161,7 @@ static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
 	assert_null(t_ini_rsp(c, others));
 	rig_release(p.rig);
 	rig_expect_status(c, others, SCSI_STATUS_GOOD);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_chan_free(c);
 	end_pair(&p);
 }
@@ -173,7 +173,7 @@ static void two_that_preempt_each_other_do_not_wait(void **state)
 	struct pair p = reserved();
 	uint64_t first, second;
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	write_block(p.a, 3);
 	first = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
 	rig_clear_ua(p.a, RIG_DISK, NULL);
@@ -184,7 +184,7 @@ static void two_that_preempt_each_other_do_not_wait(void **state)
 	assert_null(t_ini_rsp(p.b, first));
 	rig_release(p.rig);
 	rig_expect_status(p.b, first, SCSI_STATUS_GOOD);
-	t_backend.hold = false;
+	t_store.hold = false;
 	end_pair(&p);
 }
 
@@ -195,7 +195,7 @@ static void preempt_and_abort_of_a_nexus_that_is_gone(void **state)
 	struct pair p = reserved();
 	uint64_t preempt;
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	write_block(p.a, 3);
 	xp_close(p.a->xp);
 	rig_settle(p.rig);
@@ -203,7 +203,7 @@ static void preempt_and_abort_of_a_nexus_that_is_gone(void **state)
 	assert_null(t_ini_rsp(p.b, preempt));
 	rig_release(p.rig);
 	rig_expect_status(p.b, preempt, SCSI_STATUS_GOOD);
-	t_backend.hold = false;
+	t_store.hold = false;
 	end_pair(&p);
 }
 
@@ -211,13 +211,13 @@ static void who_preempts_may_leave_meanwhile(void **state)
 {
 	struct pair p = reserved();
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	write_block(p.a, 3);
 	reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
 	xp_close(p.b->xp);
 	rig_settle(p.rig);
 	rig_release(p.rig);
-	t_backend.hold = false;
+	t_store.hold = false;
 	end_pair(&p);
 }
 
@@ -306,13 +306,13 @@ static void function_leaves_alone_what_follows_it(void **state)
 	uint64_t function, command;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	hold_together(rig);
 	function = rig_tmf(ch, row->function, RIG_DISK, 0);
 	command = send_block(ch, &w);
 	let_go_together(rig);
 	rig_expect_code(ch, function, SRP_RSP_COMPLETE);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch, command, SCSI_STATUS_GOOD);
 	rig_chan_free(ch);
@@ -387,20 +387,20 @@ static void queue(void **state)
 	uint64_t tags[QUEUE];
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	for (unsigned int i = 0; i < QUEUE; i++) {
 		cmd.attr = row->attrs[i];
 		cmd.cdb[5] = (uint8_t)i;
 		tags[i] = send_block(ch, &cmd);
 	}
 	for (unsigned int i = 0; row->held[i]; i++) {
-		assert_int_equal(t_backend.held_cnt, row->held[i]);
+		assert_int_equal(t_store.held_cnt, row->held[i]);
 		rig_release(rig);
 	}
-	assert_int_equal(t_backend.held_cnt, 0);
+	assert_int_equal(t_store.held_cnt, 0);
 	for (unsigned int i = 0; i < QUEUE; i++)
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -422,11 +422,11 @@ static void another_lun_does_not_wait(void **state)
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	rig_clear_ua(ch, RIG_RAM, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	send_block(ch, &ordered);
 	rig_expect_status(ch, rig_cmd(ch, &tur), SCSI_STATUS_GOOD);
 	assert_int_equal(rig_release(rig), 1);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -442,19 +442,19 @@ static void blocked_command_can_be_aborted(void **state)
 	uint64_t first, victim, last;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	first = send_block(ch, &simple);
 	victim = send_block(ch, &ordered);
 	last = send_block(ch, &simple);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	rig_expect_code(ch, rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, victim),
 			SRP_RSP_COMPLETE);
-	assert_int_equal(t_backend.held_cnt, 2);
+	assert_int_equal(t_store.held_cnt, 2);
 	rig_release(rig);
 	rig_expect_status(ch, first, SCSI_STATUS_GOOD);
 	rig_expect_status(ch, last, SCSI_STATUS_GOOD);
 	assert_null(t_ini_rsp(ch, victim));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_expect_alive(ch);
 	rig_chan_free(ch);
 	rig_destroy(rig);
@@ -470,18 +470,18 @@ static void reset_ends_blocked_commands_of_all(void **state)
 
 	rig_clear_ua(a, RIG_DISK, NULL);
 	rig_clear_ua(b, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	for (unsigned int i = 0; i < 3; i++)
 		tags[i] = send_block(a, &ordered);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	reset = rig_tmf(b, SRP_TSK_LUN_RESET, RIG_DISK, 0);
 	rig_expect_status(a, tags[1], SCSI_STATUS_TASK_ABORTED);
 	rig_expect_status(a, tags[2], SCSI_STATUS_TASK_ABORTED);
 	rig_release(rig);
-	assert_int_equal(t_backend.held_cnt, 0);
+	assert_int_equal(t_store.held_cnt, 0);
 	rig_expect_status(a, tags[0], SCSI_STATUS_TASK_ABORTED);
 	rig_expect_code(b, reset, SRP_RSP_COMPLETE);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_expect_alive(a);
 	rig_chan_free(a);
 	rig_chan_free(b);
@@ -495,13 +495,13 @@ static void channel_can_go_with_blocked_commands(void **state)
 	struct rig_cmd ordered = attr_write(ORDERED);
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	for (unsigned int i = 0; i < 3; i++)
 		send_block(ch, &ordered);
 	rig_chan_free(ch);
 	rig_settle(rig);
 	assert_int_equal(rig_release(rig), 1);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_destroy(rig);
 }
 
@@ -539,7 +539,7 @@ static void answer_aer(struct t_ini *ch, uint64_t tag)
 
 static void grow(struct rig *rig, uint64_t size)
 {
-	t_backend.measures = size;
+	t_store.measures = size;
 	assert_int_equal(volume_measure(rig->target.luns.vol[RIG_DISK]), 1);
 	port_capacity_changed(&rig->target.port,
 			      rig->target.luns.vol[RIG_DISK]);
@@ -575,9 +575,9 @@ static void what_has_not_grown_stays(void **state)
 	struct volume *vol = rig->target.luns.vol[RIG_DISK];
 
 	assert_int_equal(volume_measure(vol), 0);
-	t_backend.measures = RIG_SIZE + BLK - 1;
+	t_store.measures = RIG_SIZE + BLK - 1;
 	assert_int_equal(volume_measure(vol), 0);
-	t_backend.measures = RIG_SIZE - 1;
+	t_store.measures = RIG_SIZE - 1;
 	assert_true(volume_measure(vol) < 0);
 	assert_int_equal(vol->blocks, RIG_SIZE / BLK);
 	assert_int_equal(volume_measure(rig->target.luns.vol[RIG_RAM]), 0);
@@ -701,7 +701,7 @@ static void stop_is_told_by_a_logout(void **state)
 	uint64_t last;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	last = write_block(ch, 0);
 	port_stop(&rig->target.port);
 	rig_settle(rig);
@@ -714,7 +714,7 @@ static void stop_is_told_by_a_logout(void **state)
 	assert_int_equal(srp_t_logout_decode(iu->bytes, iu->len, &logout), 0);
 	assert_int_equal(logout.reason, SRP_LOGOUT_NONE);
 	assert_true(ch->closed);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }
@@ -742,7 +742,7 @@ static struct t_ini *flushing(struct rig *rig, uint64_t *ret_tag)
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	*ret_tag = rig_cmd(ch, &sync_immed);
 	return ch;
 }
@@ -754,7 +754,7 @@ static void immed_is_answered_while_the_disk_flushes(void **state)
 	struct t_ini *ch = flushing(rig, &tag);
 
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	rig_expect_alive(ch);
 	rig_release(rig);
 	rig_expect_alive(ch);
@@ -772,7 +772,7 @@ static void answered_command_is_out_of_the_queue(void **state)
 
 	cmd.attr = ORDERED;
 	send_block(ch, &cmd);
-	assert_int_equal(t_backend.held_cnt, 2);
+	assert_int_equal(t_store.held_cnt, 2);
 	rig_release(rig);
 	rig_chan_free(ch);
 	rig_destroy(rig);
@@ -822,7 +822,7 @@ static void only_so_many_are_answered_early(void **state)
 	assert_null(t_ini_rsp(ch, tag));
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	assert_int_equal(t_backend.held_cnt, 0);
+	assert_int_equal(t_store.held_cnt, 0);
 	rig_expect_status(ch, rig_cmd(ch, &sync_immed), SCSI_STATUS_GOOD);
 	rig_release(rig);
 	rig_chan_free(ch);
@@ -846,9 +846,9 @@ static struct formatting formatting(void)
 
 	f.ch = rig_login(f.rig, 1, SRP_MULTICHAN_SINGLE);
 	rig_clear_ua(f.ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	f.tag = rig_cmd(f.ch, &format);
-	assert_int_equal(t_backend.held_cnt, 1);
+	assert_int_equal(t_store.held_cnt, 1);
 	assert_null(t_ini_rsp(f.ch, f.tag));
 	return f;
 }
@@ -858,7 +858,7 @@ static void let_format_end(struct formatting *f)
 	const struct volume *vol = f->rig->target.luns.vol[RIG_DISK];
 
 	assert_int_equal(volume_state(vol), VOLUME_FORMATTING);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(f->rig);
 	assert_int_equal(volume_state(vol), VOLUME_READY);
 	rig_chan_free(f->ch);
@@ -923,7 +923,7 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 	uint64_t tag;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
-	t_backend.hold = true;
+	t_store.hold = true;
 	unit_turn_take(vol, &rig->target.workers[0].block, &turn, have_turn);
 	tag = rig_cmd(ch, &row->cmd);
 	assert_null(t_ini_rsp(ch, tag));
@@ -932,10 +932,10 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 			SRP_RSP_COMPLETE);
 	unit_turn_end(vol);
 	rig_settle(rig);
-	assert_int_equal(t_backend.held_cnt, 0);
+	assert_int_equal(t_store.held_cnt, 0);
 	assert_int_equal(volume_state(vol), VOLUME_READY);
 	assert_null(t_ini_rsp(ch, tag));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_chan_free(ch);
 	rig_destroy(rig);
 }

@@ -135,7 +135,7 @@ static uint64_t bring(struct rig *rig, struct t_ini *ch, enum where where,
 	if (where == READING || where == FETCHING || where == RESPONDING)
 		t_fabric_hold_completions(rig->hub, true);
 	if (where == EXECUTING || where == ABORTING)
-		t_backend.hold = true;
+		t_store.hold = true;
 	if (where == NOWHERE)
 		return 0xdeadbeef;
 	if (where == RESPONDING) {
@@ -160,7 +160,7 @@ static void let_go(struct rig *rig, enum where where, void *block)
 	arena_put(rig->target.workers[0].arena, block);
 	t_fabric_hold_completions(rig->hub, false);
 	t_fabric_let_go(rig->hub, UINT32_MAX);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_settle(rig);
 }
@@ -218,9 +218,9 @@ static void check_medium(const struct tmf_case *row)
 	bool had = row->where == EXECUTING || row->where == ABORTING;
 
 	if (row->where == NOWHERE || (is_ended(row) && !had))
-		assert_int_equal(t_backend.store[7 * BLK], 0);
+		assert_int_equal(t_store.bytes[7 * BLK], 0);
 	else
-		assert_int_equal(t_backend.store[7 * BLK], 0x5a);
+		assert_int_equal(t_store.bytes[7 * BLK], 0x5a);
 }
 
 static void tmf_in_every_state(void **state)
@@ -273,11 +273,11 @@ static void abort_ends_no_other_command(void **state)
 	uint64_t tmf;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	for (int i = 0; i < 3; i++)
 		tags[i] = rig_send_write(ch, (uint32_t)i, 1);
 	tmf = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tags[1]);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
 	rig_expect_status(ch, tags[0], SCSI_STATUS_GOOD);
@@ -295,11 +295,11 @@ static void reset_leaves_other_luns_alone(void **state)
 	uint64_t tmf;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_send_write(ch, 1, 1);
 	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_RAM, 0xffffffff);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	rig_chan_free(ch);
@@ -315,13 +315,13 @@ static void later_commands_do_not_count_for_a_reset(void **state)
 	uint64_t tmf;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	rig_send_write(ch, 1, 1);
 	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
 	later = rig_cmd(ch, &tur);
 	assert_non_null(t_ini_rsp(ch, later));
 	assert_null(t_ini_rsp(ch, tmf));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
 	rig_chan_free(ch);
@@ -367,10 +367,10 @@ static void aborted_command_returns_its_credit_with_the_answer(void **state)
 	uint64_t tmf;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_send_write(ch, 0, 1);
 	tmf = rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_int_equal(t_ini_rsp(ch, tmf)->req_lim_delta, 2);
 	rig_chan_free(ch);
@@ -417,12 +417,12 @@ static void reset_returns_credits_of_other_channels(void **state)
 
 	rig_expect_alive(ch);
 	for (int round = 0; round < 2; round++) {
-		t_backend.hold = true;
+		t_store.hold = true;
 		before = second->iu_cnt;
 		for (int i = 0; i < 3; i++)
 			rig_send_write(second, (uint32_t)i, 1);
 		rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
-		t_backend.hold = false;
+		t_store.hold = false;
 		rig_release(rig);
 		if (round == 1)
 			break;
@@ -456,11 +456,11 @@ static void reset_spans_all_workers(void **state)
 
 	rig_expect_alive(ch);
 	rig_expect_alive(other);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_send_write(other, 3, 0x77);
 	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
 	assert_null(t_ini_rsp(ch, tmf));
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
 	rig_expect_status(other, tag, SCSI_STATUS_TASK_ABORTED);
@@ -476,12 +476,12 @@ static void channel_may_close_while_its_tmf_waits(void **state)
 	uint64_t tag;
 
 	rig_expect_alive(ch);
-	t_backend.hold = true;
+	t_store.hold = true;
 	tag = rig_send_write(ch, 3, 0x77);
 	rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
 	rig_chan_free(ch);
 	assert_int_equal(rig->target.port.login_cnt, 1);
-	t_backend.hold = false;
+	t_store.hold = false;
 	rig_release(rig);
 	assert_int_equal(rig->target.port.login_cnt, 0);
 	rig_destroy(rig);

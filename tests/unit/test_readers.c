@@ -115,7 +115,7 @@ static void fill_blocks(struct scene *s)
 {
 	uint8_t *to = s->lun == RIG_RAM ? s->rig->target.luns.vol[RIG_RAM]
 						  ->dev.backend->info.memory
-					: t_backend.store;
+					: t_store.bytes;
 
 	for (unsigned int i = 0; i < SEEN; i++)
 		memset(to + (size_t)i * RIG_BLOCK, (int)i + 1, RIG_BLOCK);
@@ -171,7 +171,7 @@ static uint64_t begin_write(struct scene *s)
 {
 	uint8_t cdb[16] = { 0x2a, [5] = UNDER_WAY, [8] = 1 };
 
-	t_backend.hold = true;
+	t_store.hold = true;
 	return send_cdb(s->watcher, s->lun, cdb, WRITER_AT, RIG_BLOCK, 0);
 }
 
@@ -180,7 +180,7 @@ static bool end_write(struct scene *s, uint64_t tag)
 {
 	const struct srp_rsp *rsp;
 
-	t_backend.hold = false;
+	t_store.hold = false;
 	while (rig_release(s->rig))
 		;
 	rsp = t_ini_rsp(s->watcher, tag);
@@ -508,7 +508,7 @@ static void reader_ends_its_own_commands(void **state)
 		uint64_t tag;
 		uint64_t tmf;
 
-		t_backend.hold = true;
+		t_store.hold = true;
 		tag = send_cdb(s.actor, RIG_DISK, read, ACTOR_AT, 0, RIG_BLOCK);
 		tmf = rig_tmf(s.actor, functions[i], RIG_DISK, tag);
 		assert_true(end_write(&s, begin_write(&s)));

@@ -376,7 +376,7 @@ static void let_end(void)
 static void sanitize_keeps_others_out_until_it_ends(void **state)
 {
 	t_disk_start(T_PLAIN);
-	t_backend.hold = true;
+	t_store.hold = true;
 	expect("48 81 00*5 00 05", "02 00 00 01 f0", "good");
 	expect("00", "", "02/04/1b at 0");
 	/* eight writes, each logged and done, and a flush */
@@ -402,13 +402,13 @@ static void sanitize_keeps_others_out_until_it_ends(void **state)
 static void format_keeps_others_out_until_it_ends(void **state)
 {
 	t_disk_start(T_THIN);
-	t_backend.hold = true;
+	t_store.hold = true;
 	expect("04 10", "00 02 00 00", "good");
 	expect("00", "", "02/04/04 at 0");
 	expect("48 02", "", "02/04/04 at 0");
 	let_end();
 	expect("00", "", "good");
-	assert_int_equal(t_backend.store[0], 0);
+	assert_int_equal(t_store.bytes[0], 0);
 	t_disk_stop();
 }
 
@@ -419,9 +419,9 @@ static void overwrite_inverts_every_other_time(void **state)
 	expect("48 81 00*5 00 05", "82 00 00 01 f0", "good");
 	for (int i = 0; i < 4; i++)
 		t_disk_turn();
-	assert_int_equal(t_backend.store[0], 0x0f);
+	assert_int_equal(t_store.bytes[0], 0x0f);
 	let_end();
-	assert_int_equal(t_backend.store[0], 0xf0);
+	assert_int_equal(t_store.bytes[0], 0xf0);
 	t_disk_stop();
 }
 
@@ -430,11 +430,11 @@ static void block_erase_writes_over_what_is_in_use(void **state)
 	struct t_command c;
 
 	t_disk_start(T_THIN);
-	t_backend.extent_unit = T_BLOCK * T_BLOCKS / 4;
+	t_store.extent_unit = T_BLOCK * T_BLOCKS / 4;
 	t_command_run(&c, "48 02", 0, NULL, 0, 0);
 	assert_string_equal(t_outcome(&c.task), "good");
 	t_command_free(&c);
-	assert_string_equal(t_backend.log,
+	assert_string_equal(t_store.log,
 			    "extent 0+8388608, write 0+1048576, "
 			    "extent 1048576+7340032, write 1048576+1048576, "
 			    "extent 2097152+6291456, extent 4194304+4194304, "
@@ -447,10 +447,10 @@ static void block_erase_writes_over_what_is_in_use(void **state)
 static void fail_sanitize(const char *cdb)
 {
 	t_disk_start(T_STABLE);
-	t_backend.fail_at = 1;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
 	expect(cdb, "", "03/31/03");
-	t_backend.fail_at = 0;
+	t_store.fail_at = 0;
 	expect("28 00 00*6 01", "", "03/31/03");
 	expect("04", "", "03/31/03");
 	expect("12 00 00 00 24", "", "good");
@@ -479,13 +479,13 @@ static void sanitize_that_failed_in_unrestricted_mode(void **state)
 static void format_that_failed_is_mended_by_another(void **state)
 {
 	t_disk_start(T_THIN);
-	t_backend.fail_at = 1;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
 	expect("04", "", "03/31/01");
 	expect("00", "", "03/31/00");
 	expect("48 1f", "", "good");
 	expect("00", "", "03/31/00");
-	t_backend.fail_at = 0;
+	t_store.fail_at = 0;
 	expect("04", "", "good");
 	expect("00", "", "good");
 	t_disk_stop();
@@ -503,7 +503,7 @@ static void job_ends_when_the_target_does(void **state)
 	struct reactor_msg msg = { .run = count_awaited };
 
 	t_disk_start(T_PLAIN);
-	t_backend.hold = true;
+	t_store.hold = true;
 	awaited = 0;
 	expect("48 81 00*5 00 05", "02 00 00 01 f0", "good");
 	t_disk_turn();
@@ -512,7 +512,7 @@ static void job_ends_when_the_target_does(void **state)
 	assert_int_equal(awaited, 0);
 	let_end();
 	assert_int_equal(awaited, 1);
-	assert_string_equal(t_backend.log, "write 0+1048576");
+	assert_string_equal(t_store.log, "write 0+1048576");
 	expect("48 01 00*5 00 05", "02 00 00 01 f0", "02/04/00");
 	t_disk_stop();
 }
@@ -528,10 +528,10 @@ static void job_waits_for_commands_under_way(void **state)
 	expect("48 82", "", "good");
 	for (int i = 0; i < 100; i++)
 		t_disk_turn();
-	assert_int_equal(t_backend.store[512], 2);
+	assert_int_equal(t_store.bytes[512], 2);
 	t_command_free(&write);
 	let_end();
-	assert_int_equal(t_backend.store[512], 0);
+	assert_int_equal(t_store.bytes[512], 0);
 	t_disk_stop();
 }
 

@@ -28,7 +28,7 @@ static struct volume *open_ram(unsigned int lun, const char *size)
 	return t_disk_add(&spec, lun);
 }
 
-static void start(enum t_store store)
+static void start(enum t_disk_store store)
 {
 	t_disk_start(store);
 	open_ram(RAM_LUN, "32k");
@@ -72,7 +72,7 @@ static void make_list(uint8_t *b)
 
 struct copy_row {
 	const char *name;
-	enum t_store store;
+	enum t_disk_store store;
 	struct {
 		uint8_t at;
 		uint8_t is;
@@ -234,19 +234,19 @@ static void run_copy(const struct copy_row *row, bool later)
 	const uint8_t *ram;
 
 	start(row->store);
-	t_backend.hold = later;
-	t_backend.fail_at = row->fail_at;
-	t_backend.fail_with = -EIO;
+	t_store.hold = later;
+	t_store.fail_at = row->fail_at;
+	t_store.fail_with = -EIO;
 	make_list(list);
 	change_list(row, list);
 	t_command_run(&c, row->cdb ? row->cdb : "83 00*12 6c", 0, list,
 		      row->cdb ? 32768 : LIST_LEN, 0);
 	assert_string_equal(t_outcome(&c.task),
 			    row->outcome ? row->outcome : "good");
-	assert_string_equal(t_backend.log, row->ops ? row->ops : "");
+	assert_string_equal(t_store.log, row->ops ? row->ops : "");
 	ram = t_disk.luns.vol[RAM_LUN]->dev.backend->info.memory;
 	check(ram + 8 * T_BLOCK, row->ram, "00*1024");
-	check(t_backend.store, row->after, "01*512 02*512 03*512");
+	check(t_store.bytes, row->after, "01*512 02*512 03*512");
 	t_command_free(&c);
 	stop();
 }
@@ -293,8 +293,8 @@ static void status_of_copies(void **state)
 		      "00 00 00 08 01 00 01 01 00 00 00 01");
 	expect_status("84 00 05 00*10 04", "good", "00 00 00 08");
 	expect_status("84 00 06 00*10 fc", "05/24/00 CDB 2.7", "");
-	t_backend.fail_at = 2;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 2;
+	t_store.fail_with = -EIO;
 	send_list(list);
 	expect_status("84 00 05 00*10 fc", "good",
 		      "00 00 00 08 02 00 00 01 00 00 00 00");
@@ -320,7 +320,7 @@ static void operating_parameters(void **state)
 static void copy_without_a_write_cache_is_stable(void **state)
 {
 	static const struct {
-		enum t_store store;
+		enum t_disk_store store;
 		const char *ops;
 	} stores[] = {
 		{ T_PLAIN, "read 512+1024, write 0+1024, flush" },
@@ -336,12 +336,12 @@ static void copy_without_a_write_cache_is_stable(void **state)
 		t_command_run(&c, "15 10 00 00 18", 0, modes, sizeof(modes), 0);
 		assert_string_equal(t_outcome(&c.task), "good");
 		t_command_free(&c);
-		t_backend.log[0] = '\0';
+		t_store.log[0] = '\0';
 		make_list(list);
 		list[SEGMENT + 7] = 0;
 		list[SEGMENT + 27] = 0;
 		send_list(list);
-		assert_string_equal(t_backend.log, stores[i].ops);
+		assert_string_equal(t_store.log, stores[i].ops);
 		stop();
 	}
 }
@@ -456,18 +456,18 @@ static void copy_looks_again_before_each_piece(void **state)
 	list[SEGMENT + 10] = TWO_PIECES >> 8;
 	list[SEGMENT + 11] = TWO_PIECES & 0xff;
 	list[SEGMENT + 26] = 8;
-	t_backend.hold = true;
+	t_store.hold = true;
 	t_command_start(&c, "83 00*12 6c", 0, list, LIST_LEN, 0);
 	if (row->at_write)
-		assert_true(t_backend_answer());
+		assert_true(t_store_answer());
 	make_change(row->change);
-	t_backend_answer();
+	t_store_answer();
 	while (!c.done)
 		assert_true(t_disk_turn());
 	assert_string_equal(t_outcome(&c.task), row->outcome);
-	assert_int_equal(t_backend.store[(0x808 + 512) * T_BLOCK],
+	assert_int_equal(t_store.bytes[(0x808 + 512) * T_BLOCK],
 			 row->pieces == 2 ? 2 : 0x09);
-	assert_int_equal(t_backend.store[0x808 * T_BLOCK],
+	assert_int_equal(t_store.bytes[0x808 * T_BLOCK],
 			 row->pieces ? 2 : 0x09);
 	t_command_free(&c);
 	while (t_disk_turn())
@@ -506,17 +506,17 @@ static void fences_let_other_commands_wait(void **state)
 	struct t_command caw, w;
 
 	start(T_PLAIN);
-	t_backend.hold = true;
+	t_store.hold = true;
 	t_command_start(&caw, "89 00*12 01", 0, data, sizeof(data), 0);
 	t_command_start(&w, "2a 00*7 01", 0, data, T_BLOCK, 0);
 	scsi_task_fence(&w.task, unseen);
 	scsi_task_fence(&w.task, t_disk.luns.vol[RAM_LUN]);
 	scsi_task_end_fenced(&w.task);
-	assert_string_equal(t_backend.log, "read 0+512");
+	assert_string_equal(t_store.log, "read 0+512");
 	while (!w.done)
 		assert_true(t_disk_turn());
 	assert_string_equal(t_outcome(&w.task), "good");
-	assert_string_equal(t_backend.log, "read 0+512, write 0+512");
+	assert_string_equal(t_store.log, "read 0+512, write 0+512");
 	t_command_free(&caw);
 	t_command_free(&w);
 	stop();

@@ -563,7 +563,7 @@ static void miscompare_in_a_later_piece_has_its_offset(void **state)
 
 	t_disk_start(T_THIN);
 	assert_non_null(out);
-	memcpy(out, t_backend.store, len);
+	memcpy(out, t_store.bytes, len);
 	out[len - 2] ^= 1;
 	t_command_run(&c, "8f 02 00*8 00 00 02 01", 0, out, len, 0);
 	assert_string_equal(t_outcome(&c.task), "0e/1d/00 info 262654");
@@ -748,7 +748,7 @@ static void write_that_meets_an_attention_writes_nothing(void **state)
 	t_command_run(&c, "2a 00 00*6 01", 0, out.p, 512, 0);
 	assert_string_equal(t_outcome(&c.task), "06/29/03");
 	assert_false(c.executed);
-	assert_int_equal(t_backend.store[0], 1);
+	assert_int_equal(t_store.bytes[0], 1);
 	t_command_free(&c);
 	free(out.p);
 	t_disk_stop();
@@ -758,7 +758,7 @@ static void write_that_meets_an_attention_writes_nothing(void **state)
 
 static const struct immed_row {
 	const char *name;
-	enum t_store store;
+	enum t_disk_store store;
 	const char *cdb;
 	bool answered; /* the status came before the store was done */
 	const char *outcome;
@@ -801,9 +801,9 @@ static void immed(void **state)
 	struct t_command c;
 
 	t_disk_start(row->store);
-	t_backend.hold = true;
-	t_backend.fail_at = row->fail_with ? 1 : 0;
-	t_backend.fail_with = row->fail_with;
+	t_store.hold = true;
+	t_store.fail_at = row->fail_with ? 1 : 0;
+	t_store.fail_with = row->fail_with;
 	t_command_run(&c, row->cdb, 0, NULL, 0, 0);
 	assert_int_equal(c.answered, row->answered);
 	assert_string_equal(t_outcome(&c.task), row->outcome);
@@ -819,8 +819,8 @@ static void deferred_error_is_of_one_nexus_and_one_lun(void **state)
 	struct t_command c;
 
 	t_disk_start(T_THIN);
-	t_backend.fail_at = 1;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
 	expect("35 02", 0, "good");
 	expect("00", T_OTHER_LUN, "good");
 	t_disk.from = t_nexus(2);
@@ -844,8 +844,8 @@ static void deferred_error_has_the_format_of_d_sense(void **state)
 
 	t_disk_start(T_THIN);
 	t_disk.luns.vol[0]->info.d_sense = true;
-	t_backend.fail_at = 1;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
 	expect("35 02", 0, "good");
 	t_command_run(&c, "00", 0, NULL, 0, 0);
 	t_assert_bytes(c.task.sense, c.task.sense_len, "73 03 0c 00 00*4");

@@ -31,7 +31,7 @@ static int start(void **state)
 {
 	data = t_bytes("aa*512");
 	t_disk_start(T_REMOVABLE);
-	t_backend.hold = true;
+	t_store.hold = true;
 	return 0;
 }
 
@@ -82,7 +82,7 @@ static void settle(void)
 
 static void store_got(const char *log)
 {
-	assert_string_equal(t_backend.log, log);
+	assert_string_equal(t_store.log, log);
 }
 
 /* ---- the order ---- */
@@ -100,7 +100,7 @@ static void eject_waits_for_the_writes_and_flushes_them(void **state)
 	gets(2, WRITE, NO_MEDIUM);
 	gets(3, TUR, NO_MEDIUM);
 
-	assert_true(t_backend_answer());
+	assert_true(t_store_answer());
 	ends(&running, "good");
 	settle();
 	store_got("write 0+512, flush");
@@ -140,7 +140,7 @@ static void commands_that_wait_for_blocks_find_no_medium(void **state)
 	begin(&eject, EJECT);
 	settle();
 	store_got("write 0+512");
-	assert_true(t_backend_answer());
+	assert_true(t_store_answer());
 	ends(&running, "good");
 	ends(&exclusive, NO_MEDIUM);
 	ends(&shared, NO_MEDIUM);
@@ -154,8 +154,8 @@ static void medium_is_back_if_the_flush_fails(void **state)
 {
 	struct t_command eject;
 
-	t_backend.fail_at = 1;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
 	from(1);
 	begin(&eject, EJECT);
 	settle();
@@ -219,8 +219,8 @@ static void failed_flush_of_an_eject_is_not_forgotten(void **state)
 	opt.store = t_disk.luns.vol[0]->dev.backend;
 	assert_int_equal(flush_record_open(r, &opt), 0);
 	gets(2, WRITE, "good");
-	t_backend.fail_at = 2;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 2;
+	t_store.fail_with = -EIO;
 	gets(1, EJECT, "03/0c/00");
 	stop(NULL);
 
@@ -279,8 +279,8 @@ static void medium_stays_out_if_only_the_flush_fails(void **state)
 {
 	gets(2, WRITE, "good");
 	gets(1, EJECT_RAW, "good");
-	t_backend.fail_at = 2;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 2;
+	t_store.fail_with = -EIO;
 	gets(1, EJECT, "03/0c/00");
 	gets(2, TUR, NO_MEDIUM);
 	gets(1, LOAD, "good");

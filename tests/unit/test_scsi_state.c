@@ -32,7 +32,7 @@ struct step {
 
 struct row {
 	const char *name;
-	enum t_store store;
+	enum t_disk_store store;
 	struct step steps[STEPS];
 	const char *aborted; /* the nexus whose commands were; NULL: none */
 	const char *ops;     /* the requests that the store got; NULL: any */
@@ -511,7 +511,7 @@ static void conversation(void **state)
 	run_steps(row->steps);
 	assert_string_equal(t_disk.aborted, row->aborted ? row->aborted : "");
 	if (row->ops)
-		assert_string_equal(t_backend.log, row->ops);
+		assert_string_equal(t_store.log, row->ops);
 	t_disk_stop();
 }
 
@@ -824,8 +824,8 @@ static void failure_keeps_its_mode(void **state)
 
 	make_dir(NULL);
 	t_disk_start_in(T_STABLE, dir);
-	t_backend.fail_at = 1;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
 	run_steps(failed);
 	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -849,7 +849,7 @@ static void ended_mode_select_flushes_all_the_same(void **state)
 	scsi_task_cancel(&c.task);
 	while (!c.done)
 		t_disk_turn();
-	assert_string_equal(t_backend.log, "flush");
+	assert_string_equal(t_store.log, "flush");
 	t_command_free(&c);
 	free(out.p);
 	t_disk_stop();
@@ -1074,8 +1074,8 @@ static void job(void **state)
 
 	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
-	t_backend.fail_at = row->begin[0].outcome ? 1 : 0;
-	t_backend.fail_with = -EIO;
+	t_store.fail_at = row->begin[0].outcome ? 1 : 0;
+	t_store.fail_with = -EIO;
 	run_steps(row->begin);
 	if (row->stops)
 		stop_jobs();
@@ -1477,7 +1477,7 @@ static void standby_answers_what_it_may(void **state)
 
 	start_group(1);
 	run_steps(steps);
-	assert_string_equal(t_backend.log, "");
+	assert_string_equal(t_store.log, "");
 	t_disk_stop();
 }
 
@@ -1551,7 +1551,7 @@ static void set_groups_is_refused(void **state)
 
 	start_group(1);
 	run_steps(steps);
-	t_backend.path_error = -ETIMEDOUT;
+	t_store.path_error = -ETIMEDOUT;
 	run_steps(fails);
 	t_disk_stop();
 }
@@ -1559,7 +1559,7 @@ static void set_groups_is_refused(void **state)
 /* Acts like another thread that is faster. */
 static void take_over_and_look(void)
 {
-	t_backend.paths.active = 2;
+	t_store.paths.active = 2;
 	volume_look_at_paths(t_disk.luns.vol[0]);
 }
 
@@ -1570,7 +1570,7 @@ static void late_look_at_paths_does_not_stay(void **state)
 	};
 
 	start_group(1);
-	t_backend.paths_read = take_over_and_look;
+	t_store.paths_read = take_over_and_look;
 	volume_look_at_paths(t_disk.luns.vol[0]);
 	run_steps(steps);
 	t_disk_stop();
@@ -1584,8 +1584,8 @@ static void fenced_io_is_not_ready(void **state)
 	};
 
 	start_group(2);
-	t_backend.fail_at = 1;
-	t_backend.fail_with = -ESHUTDOWN;
+	t_store.fail_at = 1;
+	t_store.fail_with = -ESHUTDOWN;
 	run_steps(steps);
 	t_disk_stop();
 }
@@ -1636,7 +1636,7 @@ static void sanitize_does_not_go_on_among_targets(void **state)
 	restart();
 	assert_false(scsi_volume_is_busy(t_disk.luns.vol[0]));
 	let_job_end();
-	assert_string_equal(t_backend.log, "");
+	assert_string_equal(t_store.log, "");
 	t_disk_stop();
 	remove_dir();
 }

@@ -234,12 +234,11 @@ static int other_does(unsigned int who, enum scsi_pr_out action, uint8_t type,
 	struct scsi_sense sense;
 
 	assert_int_equal(
-		pr_notes_decode(t_backend.notes, t_backend.notes_len, &notes),
-		0);
+		pr_notes_decode(t_store.notes, t_store.notes_len, &notes), 0);
 	assert_int_equal(
 		scsi_pr_execute(&notes.pr, &from, &req, &effects, &sense), 0);
-	pr_notes_add(&notes, t_backend.notes_version + 1, &effects);
-	return t_backend_put_notes(buf, pr_notes_encode(&notes, buf));
+	pr_notes_add(&notes, t_store.notes_version + 1, &effects);
+	return t_store_put_notes(buf, pr_notes_encode(&notes, buf));
 }
 
 static const struct scsi_pr *now(void)
@@ -303,10 +302,10 @@ static void forgotten_news_are_told_to_all(void **state)
 	start_unit(1);
 	memset(&notes, 0, sizeof(notes));
 	notes.forgotten = 1;
-	assert_int_equal(t_backend_put_notes(buf, pr_notes_encode(&notes, buf)),
+	assert_int_equal(t_store_put_notes(buf, pr_notes_encode(&notes, buf)),
 			 0);
 	send_cdb(3, "00", "", "06/2a/03");
-	assert_int_equal(t_backend_put_notes(buf, pr_notes_encode(&notes, buf)),
+	assert_int_equal(t_store_put_notes(buf, pr_notes_encode(&notes, buf)),
 			 0);
 	send_cdb(3, "00", "", "good");
 	t_disk_stop();
@@ -326,12 +325,12 @@ static void other_reserves(void)
 static void change_of_another_in_between(void **state)
 {
 	start_unit(1);
-	t_backend.notes_put = other_registers;
+	t_store.notes_put = other_registers;
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
 	assert_int_equal(now()->cnt, 2);
 	assert_int_equal(now()->generation, 2);
 	/* The command is checked again against the new state. */
-	t_backend.notes_put = other_reserves;
+	t_store.notes_put = other_reserves;
 	reserve_out(1, RESERVE, WERO, 1, 0, "conflict");
 	assert_int_equal(now()->type, WE);
 	t_disk_stop();
@@ -342,10 +341,10 @@ static void notes_that_are_lost_are_an_error(void **state)
 {
 	start_unit(1);
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
-	t_backend.notes_version = 0;
-	t_backend.notes_len = 0;
+	t_store.notes_version = 0;
+	t_store.notes_len = 0;
 	reserve_out(1, RESERVE, WE, 1, 0, "04/44/00");
-	assert_int_equal(t_backend.notes_version, 0);
+	assert_int_equal(t_store.notes_version, 0);
 	/* What is known stays in force. */
 	assert_int_equal(now()->cnt, 1);
 	assert_int_equal(now()->type, 0);
@@ -369,14 +368,14 @@ static void store_is_away(void **state)
 
 	start_unit(1);
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
-	t_backend.notes_error = row->error;
+	t_store.notes_error = row->error;
 	reserve_out(1, RESERVE, WE, 1, 0, row->outcome);
 	send_cdb(2, "5e 00 00*5 08 00", "", row->outcome);
 	/* The known state stays in force. */
 	assert_int_equal(now()->cnt, 1);
 	assert_int_equal(now()->type, 0);
 	send_cdb(2, WRITE, "aa*512", "good");
-	t_backend.notes_error = 0;
+	t_store.notes_error = 0;
 	reserve_out(1, RESERVE, WE, 1, 0, "good");
 	send_cdb(2, WRITE, "aa*512", "conflict");
 	t_disk_stop();
@@ -400,11 +399,11 @@ static void preempted_commands_are_ended(void **state)
 	assert_int_equal(other_does(3, SCSI_PR_PREEMPT_AND_ABORT, WE, 3, 2), 1);
 	assert_int_equal(unit_share_take_aborts(unit(), ports), 0);
 	assert_true(unit_share_aborted(unit(), 1));
-	assert_int_equal(t_backend.notes_taken, 0);
+	assert_int_equal(t_store.notes_taken, 0);
 	assert_int_equal(unit_share_take_aborts(unit(), ports), 1);
 	assert_int_equal(ports[0].b[15], 2);
 	assert_false(unit_share_aborted(unit(), 1));
-	assert_int_equal(t_backend.notes_taken, t_backend.notes_version);
+	assert_int_equal(t_store.notes_taken, t_store.notes_version);
 	t_disk_stop();
 }
 
@@ -452,7 +451,7 @@ static void unknown_notes_change_nothing(void **state)
 	start_unit(1);
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
 	reserve_out(1, RESERVE, WE, 1, 0, "good");
-	assert_int_equal(t_backend_put_notes("of tomorrow", 11), -EBADMSG);
+	assert_int_equal(t_store_put_notes("of tomorrow", 11), -EBADMSG);
 	send_cdb(2, WRITE, "aa*512", "conflict");
 	t_disk_stop();
 }

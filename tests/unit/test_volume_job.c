@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "target/scsi/volume.h"
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 #include "tests/lib/t_table.h"
 
 #define WORKERS 2
@@ -83,15 +83,15 @@ static void *run_worker(void *arg)
 
 static void open_volume(const char *dir)
 {
-	struct volume_spec spec = { .store = &t_backend_type,
+	struct volume_spec spec = { .store = &t_store_type,
 				    .block_size = BLOCK,
 				    .path = "test",
 				    .serial = "0123" };
 	char path[128];
 	struct error e = { 0 };
 
-	t_backend_reset(&(struct backend_info){ .size = 64 * BLOCK,
-						.optimal_block = 4096 });
+	t_store_reset(&(struct backend_info){ .size = 64 * BLOCK,
+					      .optimal_block = 4096 });
 	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	/* A directory in the place of the temporary file. */

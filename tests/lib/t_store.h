@@ -11,24 +11,24 @@
  *   watch   a log and the counts of all requests
  *
  * It ends the program if a caller breaks the rules of target/block/backend.h.
- * Works without cmocka. There is one such store, t_backend. Stores that are
+ * Works without cmocka. There is one such store, t_store. Stores that are
  * loaded are in tests/plugins/; the store of tests/sim/ keeps the history of
  * each block, no bytes.
  */
-#ifndef TESTS_LIB_T_BACKEND_H
-#define TESTS_LIB_T_BACKEND_H
+#ifndef TESTS_LIB_T_STORE_H
+#define TESTS_LIB_T_STORE_H
 
 #include "target/block/backend.h"
 
-#define T_BACKEND_HELD_MAX 512
+#define T_STORE_HELD_MAX 512
 
 /* A request that waits for the test. */
-struct t_backend_held {
+struct t_store_held {
 	struct rbp_io *io;
 	unsigned int number; /* of the request, from 1 */
 };
 
-struct t_backend {
+struct t_store {
 	/* ---- set before it is opened ---- */
 	struct backend_info info; /* size: bytes at first */
 	uint64_t room;		  /* bytes that it may grow to; 0: info.size */
@@ -75,29 +75,29 @@ struct t_backend {
 	unsigned int cnt;	/* requests that came */
 	unsigned int done_cnt;	/* ... and were answered */
 	unsigned int flush_cnt; /* flushes that were answered */
-	uint8_t *store;
-	struct t_backend_held held[T_BACKEND_HELD_MAX]; /* oldest first */
+	uint8_t *bytes;
+	struct t_store_held held[T_STORE_HELD_MAX]; /* oldest first */
 	unsigned int held_cnt;
 };
 
-extern struct t_backend t_backend;
-extern struct backend_type t_backend_type;
+extern struct t_store t_store;
+extern struct backend_type t_store_type;
 
 /* Makes a store with these properties, which does all at once and well. It
  * must be closed. */
-void t_backend_reset(const struct backend_info *info);
+void t_store_reset(const struct backend_info *info);
 
 /* Acts as another target that puts notes. Returns the answer of the unit. */
-int t_backend_put_notes(const void *data, size_t len);
+int t_store_put_notes(const void *data, size_t len);
 
 /* Answers held request number @nth, counted from 0. @res: 0 or a negative
  * errno. */
-void t_backend_answer_nth(unsigned int nth, int res);
+void t_store_answer_nth(unsigned int nth, int res);
 /* Answers the oldest held request. False: none is held. */
-bool t_backend_answer(void);
+bool t_store_answer(void);
 
 /* True if a request that is held would change blocks, and is one of the first
  * @cnt requests. */
-bool t_backend_holds_change(unsigned int cnt);
+bool t_store_holds_change(unsigned int cnt);
 
 #endif

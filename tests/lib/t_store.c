@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tests/lib/t_backend.h"
+#include "tests/lib/t_store.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "tests/lib/t_must.h"
 
-struct t_backend t_backend;
+struct t_store t_store;
 
 static const char *const op_names[] = {
 	[RBP_READ] = "read",   [RBP_WRITE] = "write", [RBP_FLUSH] = "flush",
@@ -17,9 +17,9 @@ static const char *const op_names[] = {
 
 static void write_down(const struct rbp_io *io)
 {
-	size_t used = strlen(t_backend.log);
-	char *at = t_backend.log + used;
-	size_t left = sizeof(t_backend.log) - used;
+	size_t used = strlen(t_store.log);
+	char *at = t_store.log + used;
+	size_t left = sizeof(t_store.log) - used;
 	const char *comma = used ? ", " : "";
 
 	if (io->op == RBP_FLUSH)
@@ -36,7 +36,7 @@ static void write_down(const struct rbp_io *io)
 
 static void carry_out_extent(struct rbp_io *io)
 {
-	uint64_t unit = t_backend.extent_unit;
+	uint64_t unit = t_store.extent_unit;
 	uint64_t left = unit - io->offset % unit;
 
 	io->extent_mapped = io->offset / unit % 2 == 0;
@@ -45,7 +45,7 @@ static void carry_out_extent(struct rbp_io *io)
 
 static void carry_out(struct rbp_io *io)
 {
-	uint8_t *at = t_backend.store + io->offset;
+	uint8_t *at = t_store.bytes + io->offset;
 
 	switch (io->op) {
 	case RBP_READ:
@@ -69,55 +69,55 @@ static void carry_out(struct rbp_io *io)
 
 static bool is_to_fail(void)
 {
-	if (t_backend.done_cnt == t_backend.fail_at)
+	if (t_store.done_cnt == t_store.fail_at)
 		return true;
-	if (!t_backend.fail_next)
+	if (!t_store.fail_next)
 		return false;
-	t_backend.fail_next--;
+	t_store.fail_next--;
 	return true;
 }
 
 static void finish(struct rbp_io *io, int res)
 {
-	t_backend.done_cnt++;
-	t_backend.flush_cnt += io->op == RBP_FLUSH;
+	t_store.done_cnt++;
+	t_store.flush_cnt += io->op == RBP_FLUSH;
 	if (!res && is_to_fail())
-		res = t_backend.fail_with;
+		res = t_store.fail_with;
 	if (res) {
-		io->progress = t_backend.fail_progress;
+		io->progress = t_store.fail_progress;
 	} else {
 		carry_out(io);
 		if (io->op == RBP_FLUSH)
-			res = t_backend.flush_error;
+			res = t_store.flush_error;
 	}
 	block_io_done(io, res);
 }
 
-void t_backend_answer_nth(unsigned int nth, int res)
+void t_store_answer_nth(unsigned int nth, int res)
 {
-	struct rbp_io *io = t_backend.held[nth].io;
+	struct rbp_io *io = t_store.held[nth].io;
 
-	T_MUST(nth < t_backend.held_cnt);
-	t_backend.held_cnt--;
-	memmove(&t_backend.held[nth], &t_backend.held[nth + 1],
-		(t_backend.held_cnt - nth) * sizeof(t_backend.held[0]));
+	T_MUST(nth < t_store.held_cnt);
+	t_store.held_cnt--;
+	memmove(&t_store.held[nth], &t_store.held[nth + 1],
+		(t_store.held_cnt - nth) * sizeof(t_store.held[0]));
 	finish(io, res);
 }
 
-bool t_backend_answer(void)
+bool t_store_answer(void)
 {
-	if (!t_backend.held_cnt)
+	if (!t_store.held_cnt)
 		return false;
-	t_backend_answer_nth(0, 0);
+	t_store_answer_nth(0, 0);
 	return true;
 }
 
-bool t_backend_holds_change(unsigned int cnt)
+bool t_store_holds_change(unsigned int cnt)
 {
-	for (unsigned int i = 0; i < t_backend.held_cnt; i++) {
-		enum rbp_op op = t_backend.held[i].io->op;
+	for (unsigned int i = 0; i < t_store.held_cnt; i++) {
+		enum rbp_op op = t_store.held[i].io->op;
 
-		if (t_backend.held[i].number <= cnt &&
+		if (t_store.held[i].number <= cnt &&
 		    (op == RBP_WRITE || op == RBP_UNMAP || op == RBP_ZERO))
 			return true;
 	}
@@ -126,10 +126,10 @@ bool t_backend_holds_change(unsigned int cnt)
 
 static void check_rules(const struct rbp_io *io)
 {
-	uint32_t unit = t_backend.info.min_block;
+	uint32_t unit = t_store.info.min_block;
 
-	T_MUST(io->offset <= t_backend.room);
-	T_MUST(io->len <= t_backend.room - io->offset);
+	T_MUST(io->offset <= t_store.room);
+	T_MUST(io->len <= t_store.room - io->offset);
 	T_MUST(io->offset % unit == 0 && io->len % unit == 0);
 	T_MUST((uintptr_t)io->buf % unit == 0);
 }
@@ -138,14 +138,14 @@ static void store_submit(void *v, struct rbp_io *io)
 {
 	check_rules(io);
 	write_down(io);
-	t_backend.cnt++;
-	if (!t_backend.hold || t_backend.held_cnt == T_BACKEND_HELD_MAX) {
+	t_store.cnt++;
+	if (!t_store.hold || t_store.held_cnt == T_STORE_HELD_MAX) {
 		finish(io, 0);
 		return;
 	}
-	T_MUST(!t_backend.depth || t_backend.held_cnt < t_backend.depth);
-	t_backend.held[t_backend.held_cnt++] =
-		(struct t_backend_held){ .io = io, .number = t_backend.cnt };
+	T_MUST(!t_store.depth || t_store.held_cnt < t_store.depth);
+	t_store.held[t_store.held_cnt++] =
+		(struct t_store_held){ .io = io, .number = t_store.cnt };
 }
 
 /* ---- open, close, paths, size ---- */
@@ -156,91 +156,91 @@ static struct rbp_io *notes_io;
 
 static int tell_notes(void)
 {
-	return backend_notes_came(notes_vol, t_backend.notes_version,
-				  t_backend.notes, t_backend.notes_len);
+	return backend_notes_came(notes_vol, t_store.notes_version,
+				  t_store.notes, t_store.notes_len);
 }
 
-/* Opens a store with the properties in t_backend.info. */
+/* Opens a store with the properties in t_store.info. */
 static int store_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)
 {
-	T_MUST(!t_backend.store);
-	if (!t_backend.room)
-		t_backend.room = t_backend.info.size;
-	t_backend.measures = t_backend.info.size;
-	t_backend.store = calloc(1, t_backend.room);
-	if (!t_backend.store)
+	T_MUST(!t_store.bytes);
+	if (!t_store.room)
+		t_store.room = t_store.info.size;
+	t_store.measures = t_store.info.size;
+	t_store.bytes = calloc(1, t_store.room);
+	if (!t_store.bytes)
 		return -ENOMEM;
-	backend_describe_below(&t_backend.info, info);
-	if (t_backend.info.memory)
-		info->memory = t_backend.store;
+	backend_describe_below(&t_store.info, info);
+	if (t_store.info.memory)
+		info->memory = t_store.bytes;
 	block_info_of(info)->kind = "test";
-	block_info_of(info)->id = t_backend.info.id;
-	block_info_of(info)->life = t_backend.info.life;
+	block_info_of(info)->id = t_store.info.id;
+	block_info_of(info)->life = t_store.info.life;
 	*ret_v = NULL;
 	notes_vol = vol;
-	return t_backend.info.has_notes ? tell_notes() : 0;
+	return t_store.info.has_notes ? tell_notes() : 0;
 }
 
 static void store_close(void *v)
 {
-	T_MUST(!t_backend.held_cnt);
-	free(t_backend.store);
-	t_backend.store = NULL;
+	T_MUST(!t_store.held_cnt);
+	free(t_store.bytes);
+	t_store.bytes = NULL;
 }
 
 static int store_measure(void *v, uint64_t *ret_size)
 {
-	*ret_size = t_backend.measures;
+	*ret_size = t_store.measures;
 	return 0;
 }
 
 static void store_paths(void *v, struct rbp_paths *ret)
 {
-	void (*paths_read)(void) = t_backend.paths_read;
+	void (*paths_read)(void) = t_store.paths_read;
 
-	ret->cnt = t_backend.paths.cnt;
-	ret->own = t_backend.paths.own;
-	ret->active = t_backend.paths.active;
-	t_backend.paths_read = NULL;
+	ret->cnt = t_store.paths.cnt;
+	ret->own = t_store.paths.own;
+	ret->active = t_store.paths.active;
+	t_store.paths_read = NULL;
 	if (paths_read)
 		paths_read();
 }
 
 static void store_set_path(void *v, struct rbp_io *io)
 {
-	if (!t_backend.path_error)
-		t_backend.paths.active = io->offset ? t_backend.paths.own : 0;
-	block_io_done(io, t_backend.path_error);
+	if (!t_store.path_error)
+		t_store.paths.active = io->offset ? t_store.paths.own : 0;
+	block_io_done(io, t_store.path_error);
 }
 
 /* ---- notes ---- */
 
 static void store_get_notes(void *v, struct rbp_io *io)
 {
-	if (!t_backend.notes_error)
+	if (!t_store.notes_error)
 		tell_notes();
-	block_io_done(io, t_backend.notes_error);
+	block_io_done(io, t_store.notes_error);
 }
 
 static void set_notes(const void *data, size_t len)
 {
-	T_MUST(len <= sizeof(t_backend.notes));
-	t_backend.notes_version++;
-	t_backend.notes_len = len;
-	memcpy(t_backend.notes, data, len);
+	T_MUST(len <= sizeof(t_store.notes));
+	t_store.notes_version++;
+	t_store.notes_len = len;
+	memcpy(t_store.notes, data, len);
 }
 
 static void store_put_notes(void *v, struct rbp_io *io)
 {
-	void (*before)(void) = t_backend.notes_put;
-	int err = t_backend.notes_error;
+	void (*before)(void) = t_store.notes_put;
+	int err = t_store.notes_error;
 
-	t_backend.notes_put = NULL;
+	t_store.notes_put = NULL;
 	if (before)
 		before();
-	if (!err && io->version != t_backend.notes_version)
+	if (!err && io->version != t_store.notes_version)
 		err = -ESTALE;
 	if (!err)
 		set_notes(io->buf, io->len);
@@ -254,19 +254,19 @@ static void store_notes_taken(void *v, uint64_t version)
 {
 	struct rbp_io *io = notes_io;
 
-	t_backend.notes_taken = version;
+	t_store.notes_taken = version;
 	notes_io = NULL;
 	if (io)
 		block_io_done(io, 0);
 }
 
-int t_backend_put_notes(const void *data, size_t len)
+int t_store_put_notes(const void *data, size_t len)
 {
 	set_notes(data, len);
 	return tell_notes();
 }
 
-struct backend_type t_backend_type = {
+struct backend_type t_store_type = {
 	.plugin = {
 		.size = sizeof(struct rbp_plugin),
 		.name = "test",
@@ -281,13 +281,13 @@ struct backend_type t_backend_type = {
 	},
 };
 
-void t_backend_reset(const struct backend_info *info)
+void t_store_reset(const struct backend_info *info)
 {
-	T_MUST(!t_backend.store);
-	memset(&t_backend, 0, sizeof(t_backend));
-	t_backend.info = *info;
-	if (!t_backend.info.min_block)
-		t_backend.info.min_block = 1;
+	T_MUST(!t_store.bytes);
+	memset(&t_store, 0, sizeof(t_store));
+	t_store.info = *info;
+	if (!t_store.info.min_block)
+		t_store.info.min_block = 1;
 	/* The block layer refuses memory whose size may change. */
-	t_backend_type.plugin.measure = info->memory ? NULL : store_measure;
+	t_store_type.plugin.measure = info->memory ? NULL : store_measure;
 }
