@@ -401,6 +401,9 @@ static void check_unmap(struct check *c, struct check_io *io)
 	}
 	check_clearing(c, io, RBP_UNMAP, info->unmap_granularity,
 		       info->unmap_zeroes);
+	/* A store may keep a range that is too small to deallocate. */
+	check_clearing(c, io, RBP_UNMAP, c->vol->block_size,
+		       info->unmap_zeroes);
 }
 
 /* A block that was just written is allocated. The extents lead to the end of

@@ -106,7 +106,12 @@ static int rbdp_io_begin(rbd_image_t image, struct rbp_io *io,
 	case RBP_FLUSH:
 		return rbd_aio_flush(image, completion);
 	case RBP_UNMAP:
-		return rbd_aio_discard(image, io->offset, io->len, completion);
+		/* Not rbd_aio_discard(): it does nothing to the parts of the
+		 * range that are less than its granularity, and they would
+		 * keep their data. */
+		return rbd_aio_write_zeroes(image, io->offset, io->len,
+					    completion, /* zero_flags= */ 0,
+					    /* op_flags= */ 0);
 	case RBP_ZERO:
 		return rbd_aio_write_zeroes(
 			image, io->offset, io->len, completion,
