@@ -33,12 +33,13 @@ static inline uint64_t ticks_clock_ns(void)
 static inline uint64_t ticks_now(void)
 {
 #if defined(__x86_64__)
-	uint32_t low;
-	uint32_t high;
+	/* Their upper halves become 0. */
+	uint64_t low;
+	uint64_t high;
 
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	/* Not "or": this becomes one instruction with what is added to it. */
-	return ((uint64_t)high << 32) + low;
+	return (high << 32) + low;
 #elif defined(__aarch64__)
 	uint64_t now;
 

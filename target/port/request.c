@@ -109,14 +109,15 @@ static void request_count_in(const struct request *req,
 		meter_count_stages(counts, &req->clock);
 }
 
-__attribute__((noinline)) static void
-request_count_any(const struct request *req, uint64_t now)
+__attribute__((noinline, cold)) static void
+request_count_any(const struct request *req, uint64_t ticks)
 {
+	uint64_t now = req->clock.arrived + ticks;
 	const struct worker *w = req->worker;
 	const struct volume *vol = req->task.vol;
 	uint64_t since = req->passed ? req->clock.since : req->clock.arrived;
 
-	if (now - req->clock.arrived >= w->slow_ticks)
+	if (ticks >= w->slow_ticks)
 		slow_command(req, now, /* answered= */ true);
 	request_count_in(req, req->ch->meter, now - since);
 	if (vol)
@@ -131,8 +132,7 @@ static inline void request_count(const struct request *req)
 {
 	const struct worker *w = req->worker;
 	const struct scsi_task *t = &req->task;
-	uint64_t now = ticks_now();
-	uint64_t ticks = now - req->clock.arrived;
+	uint64_t ticks = ticks_now() - req->clock.arrived;
 	uint64_t bytes = t->data_in_cnt;
 	uint64_t bucket;
 
@@ -140,7 +140,7 @@ static inline void request_count(const struct request *req)
 	 * operation. */
 	if (req->passed || t->cmd.op != SCSI_OP_READ || !t->vol ||
 	    ticks >= w->slow_ticks) {
-		request_count_any(req, now);
+		request_count_any(req, ticks);
 		return;
 	}
 	bucket = histogram_index(ticks_exact_ns(ticks));
@@ -752,20 +752,26 @@ static void request_release_iu(struct request *req)
 	req->iu = NULL;
 }
 
+/* The initiator has the answer. */
+static inline void request_delivered(struct request *req)
+{
+	watchdog_done(req->ch, WATCHED_SEND);
+	if (req->is_tmf)
+		return;
+	request_count(req);
+	/* It ignores the answer to a task that it has aborted. If another nexus
+	 * aborts the task now, the answer still counts. */
+	if (req->fate != FATE_SILENT)
+		scsi_task_delivered(&req->task);
+}
+
 static void request_response_done(struct xp_chain *chain, int status)
 {
 	struct request *req = container_of(chain, struct request, chain);
 
-	if (status == 0)
-		watchdog_done(req->ch, WATCHED_SEND);
 	PROBE(rdma_target, command_respond, req, req->task.status, status);
-	/* The initiator ignores the answer to a task that it has aborted. If
-	 * another nexus aborts the task now, the answer still counts. */
-	if (status == 0 && !req->is_tmf) {
-		request_count(req);
-		if (req->fate != FATE_SILENT)
-			scsi_task_delivered(&req->task);
-	}
+	if (status == 0)
+		request_delivered(req);
 	request_advance(req);
 }
 

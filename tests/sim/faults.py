@@ -112,12 +112,12 @@ FAULTS = [
 
     # -- answers, tags, residuals, credits
     ('answers twice, now and then', 'target/port/request.c',
-     '\tif (status == 0)\n\t\twatchdog_done(req->ch, WATCHED_SEND);',
+     '\tif (status == 0)\n\t\trequest_delivered(req);',
      '\tstatic unsigned int n;\n\n'
      '\tif (status == 0 && channel_can_answer(req->ch) && ++n % 200 == 0) {\n'
      '\t\treq->chain.dir = XP_NO_DATA;\n\t\trequest_post_chain(req);\n'
      '\t\treturn;\n\t}\n'
-     '\tif (status == 0)\n\t\twatchdog_done(req->ch, WATCHED_SEND);'),
+     '\tif (status == 0)\n\t\trequest_delivered(req);'),
     ('answers with the tag of another command', 'target/port/request.c',
      '\trsp->tag = req->tag;',
      '\trsp->tag = ch->unasked.req->tag;'),
