@@ -160,24 +160,33 @@ stop
 
 # ---- a slow request beside others of its connection
 
-# The read of the first block waits until the file "open" exists.
+# The read of the first block waits until the file "open" exists. That block is
+# full of "a", the others of zeroes.
 serve eval thread_model='echo parallel' get_size='echo 1M' pread="
 	if [ \$4 = 0 ]; then
 		touch '$T/held'
 		until [ -e '$T/open' ]; do sleep 0.02; done
-	fi
-	head -c \$3 /dev/zero"
+		head -c \$3 /dev/zero | tr '\0' a
+	else
+		head -c \$3 /dev/zero
+	fi"
 t_target --threads 1 --backing "$(uri),name=held"
 t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 dd if="$M/held" of="$T/first" bs=4k count=1 iflag=direct 2>/dev/null &
 first=$!
 t_wait_for 60 test -e "$T/held" || t_bail 'the server has no request'
-t_check 'others of the connection do not wait for a slow request' \
+others_end() {
 	timeout 60 fio --name=others --filename="$M/held" --direct=1 \
-	--rw=read --bs=4k --offset=4k --size=400k --ioengine=libaio \
-	--iodepth=8 --output-format=terse
+		--rw=read --bs=4k --offset=4k --size=400k --ioengine=libaio \
+		--iodepth=8 --output-format=terse && ! t_is_gone $first
+}
+t_check 'others of the connection end while a request is held' others_end
+has_its_answer() {
+	wait $first && [ "$(tr -d a <"$T/first" | wc -c)" = 0 ] &&
+		[ "$(wc -c <"$T/first")" = 4096 ]
+}
 touch "$T/open"
-t_check 'which ends when the server answers' wait $first
+t_check 'which gets its own answer when the server sends it' has_its_answer
 t_check 'ends' end_target
 stop
 
