@@ -8,10 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -1007,6 +1011,99 @@ static void large_sectors_are_direct_with_large_blocks(void **state)
 	free_device(&d);
 }
 
+/* ---- a disk that does not answer ---- */
+
+static char frozen_dir[sizeof("./t_backend.XXXXXX")];
+
+/* False: it failed. */
+static bool in_frozen_dir(const char *command)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "D=%s; %s", frozen_dir, command);
+	return system(text) == 0;
+}
+
+/* Puts bench.path into a file system of its own, or skips. */
+static void make_file_on_disk(void)
+{
+	strcpy(frozen_dir, "./t_backend.XXXXXX");
+	assert_non_null(mkdtemp(frozen_dir));
+	if (geteuid() || !in_frozen_dir("truncate -s 64M $D.img && "
+					"mkfs.ext4 -q $D.img 2>/dev/null && "
+					"mount -o loop $D.img $D 2>/dev/null "
+					"&& truncate -s 8M $D/file")) {
+		in_frozen_dir("rm -f $D.img; rmdir $D");
+		skip();
+	}
+	snprintf(bench.path, sizeof(bench.path), "%s/file", frozen_dir);
+}
+
+static int freeze_disk(unsigned long how)
+{
+	int fd = open(frozen_dir, O_RDONLY);
+	int err = ioctl(fd, how, 0);
+
+	close(fd);
+	return err;
+}
+
+static void thaw_disk(struct reactor_timer *t)
+{
+	freeze_disk(FITHAW);
+}
+
+/* So that a worker that waits for the disk fails the test, and does not hang
+ * it. */
+static void *disk_guard(void *arg)
+{
+	struct pollfd ended = { .fd = *(int *)arg, .events = POLLIN };
+
+	if (poll(&ended, 1, 10000) > 0)
+		return NULL;
+	freeze_disk(FITHAW);
+	return arg;
+}
+
+/* The disk answers again only when a timer of the worker has fired. */
+static void a_dead_disk_stops_no_worker(void **state)
+{
+	int ended = eventfd(0, EFD_CLOEXEC);
+	struct answer late[4] = { 0 };
+	struct backend_options opt;
+	struct reactor_timer thaw;
+	pthread_t guard;
+	void *fired;
+
+	make_file_on_disk();
+	opt = file_options();
+	open_with(&backend_file, &opt);
+	assert_int_equal(pthread_create(&guard, NULL, disk_guard, &ended), 0);
+	reactor_timer_init(&thaw, thaw_disk);
+	reactor_timer_set(bench.worker.reactor, &thaw, 200);
+	memset(bench.buf, 'z', 4096);
+	assert_int_equal(freeze_disk(FIFREEZE), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(late); i++) {
+		late[i].bio.io = (struct rbp_io){ .op = RBP_WRITE,
+						  .offset = i * 4096,
+						  .len = 4096,
+						  .buf = bench.buf };
+		late[i].bio.buf_index = bench.buf_index;
+		reactor_run_once(bench.worker.reactor, 0);
+		submit(&late[i]);
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(late); i++)
+		assert_int_equal(await(&late[i]), 0);
+	assert_true(file_is_filled(0, 'z', ARRAY_SIZE(late) * 4096));
+	eventfd_write(ended, 1);
+	pthread_join(guard, &fired);
+	close(ended);
+	bench.path[0] = '\0';
+	finish();
+	assert_true(in_frozen_dir("umount $D && rm $D.img && rmdir $D"));
+	assert_null(fired);
+}
+
 /* ---- ram and null ---- */
 
 static bool is_resident(void *page)
@@ -1108,6 +1205,7 @@ int main(void)
 	T_ADD(&t, extents_are_as_in_the_file);
 	T_ADD_ROWS(&t, race_cases,
 		   extent_that_is_unmapped_meanwhile_has_a_block);
+	T_ADD(&t, a_dead_disk_stops_no_worker);
 	T_ADD(&t, device_is_direct_and_complete);
 	T_ADD(&t, device_unmap_gives_space_back);
 	T_ADD(&t, device_is_taken_once);
