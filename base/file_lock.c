@@ -186,22 +186,26 @@ bool file_lock_is_interrupted(void)
 	       (sigismember(&set, SIGTERM) || sigismember(&set, SIGINT));
 }
 
-bool file_lock_wait(const char *path, enum file_holder holder, pid_t pid,
-		    unsigned int alive_ms, unsigned int *waited_ms)
+bool file_lock_wait(struct file_wait *w, const char *path,
+		    enum file_holder holder, pid_t pid, unsigned int alive_ms)
 {
 	bool alive = holder == FILE_HOLDER_ALIVE;
+	bool *told = alive ? &w->told_alive : &w->told_ending;
 	char who[FILE_LOCK_NAME_MAX];
 	unsigned int most = alive ? alive_ms : FILE_LOCK_ENDING_MS;
 
-	if (pid == getpid() || *waited_ms >= most || file_lock_is_interrupted())
+	if (pid == getpid() || w->ms >= most || file_lock_is_interrupted())
 		return false;
-	if (*waited_ms == (alive ? TELL_ALIVE_MS : TELL_ENDING_MS))
+	/* A process may begin to end while it is waited for. */
+	if (!*told && w->ms >= (alive ? TELL_ALIVE_MS : TELL_ENDING_MS)) {
+		*told = true;
 		log_notice(alive ? "%s: in use by %s; waiting at most %u s"
 				 : "%s: waiting for the last I/O of %s, which "
 				   "is ending, at most %u s",
 			   path, file_lock_name(pid, who), most / 1000);
+	}
 	usleep(STEP_MS * 1000);
-	*waited_ms += STEP_MS;
+	w->ms += STEP_MS;
 	return true;
 }
 
@@ -209,7 +213,7 @@ int file_lock_take(int fd, const char *path, bool shared, unsigned int alive_ms,
 		   pid_t *ret_pid)
 {
 	int how = (shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
-	unsigned int waited_ms = 0;
+	struct file_wait wait = { 0 };
 	enum file_holder holder;
 	struct stat st;
 
@@ -221,8 +225,7 @@ int file_lock_take(int fd, const char *path, bool shared, unsigned int alive_ms,
 		/* If the process cannot be seen, it is gone except for its I/O,
 		 * or it is in another PID namespace. */
 		holder = file_lock_holder(&st, ret_pid);
-		if (!file_lock_wait(path, holder, *ret_pid, alive_ms,
-				    &waited_ms)) {
+		if (!file_lock_wait(&wait, path, holder, *ret_pid, alive_ms)) {
 			if (!*ret_pid)
 				*ret_pid = file_lock_opener(&st);
 			return -EBUSY;

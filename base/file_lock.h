@@ -42,14 +42,22 @@ bool file_lock_is_ours(const struct stat *st);
  * 0. */
 enum file_holder file_lock_holder(const struct stat *st, pid_t *ret_pid);
 
+/* The time that a wait has taken, and what was logged about it. Private; zero
+ * at first. */
+struct file_wait {
+	unsigned int ms;
+	bool told_alive;
+	bool told_ending;
+};
+
 /*
- * Waits a little for the process @holder to release the lock, at most @alive_ms
- * if that is alive. Logs a line about @path if it is ending. Adds the time to
- * *waited_ms. False: the time is over, a signal asks this process to stop, or
- * this process has the lock.
+ * Waits a little for the process @holder to release the lock, in all at most
+ * @alive_ms while that is alive. Logs a line about @path if this takes longer,
+ * and another one when the process is ending. False: the time is over, a signal
+ * asks this process to stop, or this process has the lock.
  */
-bool file_lock_wait(const char *path, enum file_holder holder, pid_t pid,
-		    unsigned int alive_ms, unsigned int *waited_ms);
+bool file_lock_wait(struct file_wait *w, const char *path,
+		    enum file_holder holder, pid_t pid, unsigned int alive_ms);
 
 /* Does a signal ask this process to stop? SIGTERM and SIGINT are blocked. */
 bool file_lock_is_interrupted(void);

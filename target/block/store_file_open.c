@@ -194,7 +194,7 @@ static int open_once(const struct open_call *c)
  * I/O has ended. */
 static int open_patiently(const struct open_call *c, int *ret_fd)
 {
-	unsigned int waited_ms = 0;
+	struct file_wait wait = { 0 };
 	int fd = open_once(c);
 
 	while (fd < 0 && errno == EBUSY) {
@@ -208,8 +208,8 @@ static int open_patiently(const struct open_call *c, int *ret_fd)
 		 * such as udev. */
 		if (holder == FILE_HOLDER_NONE)
 			holder = FILE_HOLDER_ALIVE;
-		if (!file_lock_wait(c->opt->path, holder, pid,
-				    FILE_LOCK_STORE_MS, &waited_ms))
+		if (!file_lock_wait(&wait, c->opt->path, holder, pid,
+				    FILE_LOCK_STORE_MS))
 			return in_use(c, pid ? pid : file_lock_opener(&c->st),
 				      "");
 		fd = open_once(c);
