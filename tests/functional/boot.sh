@@ -2,10 +2,19 @@
 # For tests of units: a container that uses this machine's own files (changes
 # stay in memory) and whose first process is systemd. Source this after lib.sh.
 #
-#   b_root         make the files: $ROOT, with $UNITS in it; skip if impossible
-#   b_boot SCRIPT  run `SCRIPT inside` as a service of the container, with $BUILD and
-#                  $SHARE; its TAP lines become lines of this test. $T/share is
-#                  $SHARE.
+# Outside:
+#   b_root             make the files: $ROOT, with $UNITS in it; skip if impossible
+#   b_install FILE...  install units and programs of $BUILD
+#   b_boot SCRIPT      run `SCRIPT inside` as a service of the container, with $BUILD;
+#                      its TAP lines become lines of this test
+# Inside:
+#   b_up                       say that systemd is up, and wake the loopback interface
+#   b_is UNIT PROPERTY REGEX   compare a property
+#   b_pid UNIT                 print its process
+#   b_journal UNIT [ARG...]    print what it has logged
+#   b_is_restricted PID        the process can gain nothing, and has a system call
+#                              filter
+#   b_may_write UNIT DIR       by a drop-in, which daemon-reload reads
 
 b_root() {
 	[ -z "${SANITIZED-}" ] || t_skip_all 'the unit allows no sanitizer its memory'
@@ -25,8 +34,20 @@ b_root() {
 	mkdir -p "$UNITS"
 }
 
+b_install() { # FILE...
+	bindir=$(sed -n 's/^ExecStart=\([^ ]*\)\/rdma-target .*/\1/p' \
+		"$BUILD/target/rdma-target.service")
+	mkdir -p "$ROOT$bindir"
+	for file; do
+		case $file in
+		*.service) cp "$BUILD/$file" "$UNITS" ;;
+		*) cp "$BUILD/$file" "$ROOT$bindir" ;;
+		esac
+	done
+}
+
 b_boot() { # SCRIPT
-	cp "$1" "$(dirname "$1")/lib.sh" "$T/share"
+	cp "$1" "$(dirname "$1")/lib.sh" "$(dirname "$1")/boot.sh" "$T/share"
 	cat >"$UNITS/check.service" <<-END
 		[Unit]
 		Requires=basic.target
@@ -35,7 +56,7 @@ b_boot() { # SCRIPT
 		FailureAction=poweroff-force
 		[Service]
 		Type=oneshot
-		Environment=BUILD=/mnt/build SHARE=/mnt/share
+		Environment=BUILD=/mnt/build
 		ExecStart=/bin/sh /mnt/share/${1##*/} inside
 		StandardOutput=truncate:/mnt/share/tap
 	END
@@ -53,4 +74,36 @@ b_boot() { # SCRIPT
 	cat "$T/share/tap"
 	grep -q '^1\.\.' "$T/share/tap" || t_bail 'the container ended too early'
 	! grep -q '^not ok' "$T/share/tap"
+}
+
+# ---- inside
+
+b_up() {
+	echo '# systemd is up'
+	ip link set lo up
+}
+
+b_is() { # UNIT PROPERTY REGEX
+	systemctl show -p "$2" --value "$1"
+	systemctl show -p "$2" --value "$1" | grep -Eqx "$3"
+}
+
+b_pid() { systemctl show -p MainPID --value "$1"; }
+
+b_journal() { # UNIT [ARG...]
+	unit=$1
+	shift
+	journalctl -q -u "$unit" -o cat "$@"
+}
+
+b_is_restricted() { # PID
+	grep -E 'Seccomp|NoNewPrivs' "/proc/$1/status"
+	grep -Eq '^NoNewPrivs:.1$' "/proc/$1/status" &&
+		grep -Eq '^Seccomp:.2$' "/proc/$1/status"
+}
+
+b_may_write() { # UNIT DIR
+	mkdir -p "$2" "/etc/systemd/system/$1.d"
+	printf '[Service]\nReadWritePaths=%s\n' "$2" \
+		>"/etc/systemd/system/$1.d/volumes.conf"
 }

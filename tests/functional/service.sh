@@ -3,15 +3,14 @@
 # rdma-target.service under systemd, in a container that uses this machine's own
 # files (changes stay in memory) and whose first process is systemd. This same
 # script runs in it as a service.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/boot.sh"
 
 # ---- inside
 
 U=rdma-target.service
 
-is() { # PROPERTY PATTERN
-	systemctl show -p "$1" --value $U
-	systemctl show -p "$1" --value $U | grep -Eqx "$2"
-}
+is() { b_is $U "$@"; } # PROPERTY REGEX
 answers() { rdma-info srp+tcp://127.0.0.1:5555; }
 starts() { systemctl start $U && answers; }
 starts_not() {
@@ -23,20 +22,16 @@ has_no() { # FIELD: of the process's status
 	grep -Eq "^$1:.0+$" "/proc/$pid/status"
 }
 # At least two filters: that of the unit, and the target's own.
-is_filtered() {
-	grep -E 'Seccomp|NoNewPrivs' "/proc/$pid/status"
-	grep -Eq '^NoNewPrivs:.1$' "/proc/$pid/status" &&
-		grep -Eq '^Seccomp:.2$' "/proc/$pid/status"
-}
+is_filtered() { b_is_restricted "$pid"; }
 touches() { nsenter -t "$pid" -m touch "$1/x"; }
 touches_not() { ! touches "$1"; }
 lives_on() {
 	kill -9 "$pid" && t_wait_for 30 answers && is NRestarts 1
 }
 says_nothing_bad() {
-	journalctl -q -u $U -o cat
-	[ -z "$(journalctl -q -u $U -o cat -p err)" ] &&
-		! journalctl -q -u $U -o cat | grep -Ei 'denied|sandbox|SYS'
+	b_journal $U
+	[ -z "$(b_journal $U -p err)" ] &&
+		! b_journal $U | grep -Ei 'denied|sandbox|SYS'
 }
 # entries UNIT FIELD=VALUE: as JSON, with the severity of a notice
 entries() {
@@ -81,7 +76,7 @@ second_is_found() {
 second_refuses() {
 	echo '{ "backing": ' >/etc/second.json
 	! systemctl reload rdma-target@second.service &&
-		journalctl -q -u rdma-target@second.service -o cat |
+		b_journal rdma-target@second.service |
 		grep 'not applied: .*second.json:.*not JSON'
 }
 
@@ -97,7 +92,7 @@ second_target() {
 
 # The store of the volume odd keeps a worker while the FIFO exists.
 hang_fifo=/srv/volumes/hang
-journal_says() { journalctl -q -u $U -o cat | grep -E "$1"; }
+journal_says() { b_journal $U | grep -E "$1"; }
 read_hung() {
 	dd if="$M/odd" of="$T/hung" bs=512 skip=1024 count=1 iflag=direct
 }
@@ -109,7 +104,7 @@ hung_serves() {
 		OPTIONS=--backing /srv/volumes/disk.img --listen srp+tcp://127.0.0.1:5555 --backing $store:$hang_fifo,name=odd
 	END
 	umount "$M" && systemctl daemon-reload && starts && mounts_it && read_hung &&
-		hung_pid=$(systemctl show -p MainPID --value $U)
+		hung_pid=$(b_pid $U)
 }
 # The new process must find no FIFO. The worker stays in the store all the same.
 hung_says() {
@@ -145,22 +140,19 @@ hung_target() {
 }
 
 inside() {
-	. "$SHARE/lib.sh"
-	echo '# systemd is up'
+	b_up
 	M=$T/mnt
-	mkdir -p "$M" /srv/volumes /etc/systemd/system/$U.d
+	mkdir -p "$M"
+	b_may_write $U /srv/volumes
 	truncate -s 8M /srv/volumes/disk.img
 	head -c 8M /dev/urandom >"$T/data"
-	printf '[Service]\nReadWritePaths=/srv/volumes\n' \
-		>/etc/systemd/system/$U.d/volumes.conf
 	cat >/etc/default/rdma-target <<-END
 		OPTIONS=--backing /srv/volumes/disk.img --listen srp+tcp://127.0.0.1:5555
 	END
-	ip link set lo up
 	systemctl daemon-reload
 
 	t_check 'systemctl start returns when it serves' starts
-	pid=$(systemctl show -p MainPID --value $U)
+	pid=$(b_pid $U)
 	t_check 'it has no capability left' has_no CapEff
 	t_check 'and can get none' has_no CapBnd
 	t_check 'its system calls are filtered' is_filtered
@@ -189,19 +181,11 @@ inside() {
 	t_done
 }
 
-if [ "${1-}" = inside ]; then
-	inside
-fi
+[ "${1-}" != inside ] || inside
 
 # ---- outside
 
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/boot.sh"
 b_root
-bindir=$(sed -n 's/^ExecStart=\([^ ]*\)\/rdma-target .*/\1/p' \
-	"$BUILD/target/rdma-target.service")
-mkdir -p "$ROOT$bindir"
-cp "$BUILD"/target/rdma-target*.service "$UNITS"
-cp "$BUILD/target/rdma-target" "$ROOT$bindir"
-[ ! -e "$BUILD/ctl/rdma-ctl" ] || cp "$BUILD/ctl/rdma-ctl" "$ROOT$bindir"
+b_install target/rdma-target.service target/rdma-target@.service target/rdma-target
+[ ! -e "$BUILD/ctl/rdma-ctl" ] || b_install ctl/rdma-ctl
 b_boot "$0"

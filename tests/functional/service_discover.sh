@@ -3,6 +3,8 @@
 # rdma-discover.service under systemd: it mounts two targets by rules, one to be
 # unmounted when its target goes, one to be kept. In a container like that of
 # service.sh.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/boot.sh"
 
 # ---- inside
 
@@ -10,10 +12,7 @@ U=rdma-discover.service
 LEAVING=rdma-target@leaving.service
 STAYING=rdma-target@staying.service
 
-is() { # PROPERTY PATTERN
-	systemctl show -p "$1" --value $U
-	systemctl show -p "$1" --value $U | grep -Eqx "$2"
-}
+is() { b_is $U "$@"; } # PROPERTY REGEX
 mounts() { grep -c " /mnt/$1 fuse.rdma-block " /proc/self/mounts; }
 is_mounted_once() { [ "$(mounts "$1")" = 1 ]; }
 is_not_mounted() { [ "$(mounts "$1")" = 0 ]; }
@@ -26,18 +25,14 @@ serves() { # NAME: once, and with its data
 		is_mounted_once "$1"
 }
 serve_both() { serves leaving && serves staying; }
-says() { journalctl -q -u $U -o cat | grep -E "$1"; }
-said() { journalctl -q -u $U -o cat | grep -Ec "$1"; }
+says() { b_journal $U | grep -E "$1"; }
+said() { b_journal $U | grep -Ec "$1"; }
 
 starts_not_without_rules() {
 	systemctl start $U && is ActiveState inactive && is ConditionResult no
 }
 starts() { systemctl start $U && is ActiveState active && serve_both; }
-is_restricted() {
-	pid=$(systemctl show -p MainPID --value $U)
-	grep -Eq '^NoNewPrivs:.1$' "/proc/$pid/status" &&
-		grep -Eq '^Seccomp:.2$' "/proc/$pid/status"
-}
+is_restricted() { b_is_restricted "$(b_pid $U)"; }
 goes() { systemctl stop $LEAVING && t_wait_for 20 is_not_mounted leaving; }
 goes_and_stays_mounted() {
 	systemctl stop $STAYING &&
@@ -52,7 +47,7 @@ takes_over() { # COMMAND...
 }
 took_over() { [ "$(said 'is there already')" -ge "$1" ]; }
 kills_it() {
-	kill -9 "$(systemctl show -p MainPID --value $U)" && t_wait_for 20 is NRestarts 1
+	kill -9 "$(b_pid $U)" && t_wait_for 20 is NRestarts 1
 }
 keeps_its_rules() {
 	cp /etc/rdma-discover.conf "$T/rules" && echo 'a mout=/mnt' >>/etc/rdma-discover.conf
@@ -66,18 +61,15 @@ stops() {
 	systemctl stop $U && is ActiveState inactive && is Result success && serve_both
 }
 says_nothing_bad() {
-	journalctl -q -u $U -o cat
-	! journalctl -q -u $U -o cat | grep -Ei ' failed;|denied|sandbox|SYS'
+	b_journal $U
+	! b_journal $U | grep -Ei ' failed;|denied|sandbox|SYS'
 }
 
 inside() {
-	. "$SHARE/lib.sh"
-	echo '# systemd is up'
-	ip link set lo up
-	mkdir -p /srv/volumes /mnt/leaving /mnt/staying /etc/systemd/system/rdma-target@.service.d
+	b_up
+	mkdir -p /mnt/leaving /mnt/staying
 	t_mounts="$t_mounts /mnt/leaving /mnt/staying"
-	printf '[Service]\nReadWritePaths=/srv/volumes\n' \
-		>/etc/systemd/system/rdma-target@.service.d/volumes.conf
+	b_may_write rdma-target@.service /srv/volumes
 	port=5555
 	for name in leaving staying; do
 		head -c 8M /dev/urandom >/srv/volumes/$name
@@ -113,19 +105,11 @@ inside() {
 	t_done
 }
 
-if [ "${1-}" = inside ]; then
-	inside
-fi
+[ "${1-}" != inside ] || inside
 
 # ---- outside
 
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/boot.sh"
 b_root
-bindir=$(sed -n 's/^ExecStart=\([^ ]*\)\/rdma-target .*/\1/p' \
-	"$BUILD/target/rdma-target.service")
-mkdir -p "$ROOT$bindir"
-cp "$BUILD"/target/rdma-target*.service "$BUILD/discover/rdma-discover.service" "$UNITS"
-cp "$BUILD/target/rdma-target" "$BUILD/discover/rdma-discover" "$BUILD/fuse/rdma-fuse" \
-	"$ROOT$bindir"
+b_install target/rdma-target.service target/rdma-target@.service target/rdma-target \
+	discover/rdma-discover.service discover/rdma-discover fuse/rdma-fuse
 b_boot "$0"

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Mounts by systemd: from lines of fstab, by an automount, and by
 # rdma-fuse@.service. In a container like that of service.sh.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/boot.sh"
 
 # ---- inside
 
@@ -63,15 +65,13 @@ user_may() {
 		setpriv --reuid=daemon --clear-groups umount /mnt/user
 }
 
-is() { # PROPERTY PATTERN
-	systemctl show -p "$1" --value rdma-fuse@disk.service | grep -Eqx "$2"
-}
+is() { b_is rdma-fuse@disk.service "$@"; } # PROPERTY REGEX
 starts() {
 	systemctl start rdma-fuse@disk.service && is_mounted /mnt/disk &&
 		data_is /mnt/disk/disk.img
 }
 lives_on() {
-	kill -9 "$(systemctl show -p MainPID --value rdma-fuse@disk.service)" &&
+	kill -9 "$(b_pid rdma-fuse@disk.service)" &&
 		t_wait_for 30 is NRestarts 1 && t_wait_for 30 data_is /mnt/disk/disk.img
 }
 stops() {
@@ -81,13 +81,11 @@ stops() {
 starts_not() {
 	sed -i 's/5555/5556/' /etc/default/rdma-fuse-disk
 	! systemctl start rdma-fuse@disk.service &&
-		journalctl -q -u rdma-fuse@disk.service -o cat | grep 'rdma-fuse: error: '
+		b_journal rdma-fuse@disk.service | grep 'rdma-fuse: error: '
 }
 
 inside() {
-	. "$SHARE/lib.sh"
-	echo '# systemd is up'
-	ip link set lo up
+	b_up
 	mkdir -p /srv
 	head -c 8M /dev/urandom >/srv/data
 	cp /srv/data /srv/disk.img
@@ -143,14 +141,10 @@ inside() {
 	t_done
 }
 
-if [ "${1-}" = inside ]; then
-	inside
-fi
+[ "${1-}" != inside ] || inside
 
 # ---- outside
 
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/boot.sh"
 b_root
 [ -e "$ROOT/sbin/mount.fuse3" ] || t_skip_all 'no mount.fuse3 here'
 mkdir -p "$ROOT/usr/bin" "$ROOT/etc/default"
