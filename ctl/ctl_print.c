@@ -60,6 +60,10 @@ void ctl_print_status(const json_t *out)
 		       json_string_value(one));
 	printf("volumes       %lld\n", ctl_number(out, "volumes"));
 	printf("sessions      %lld\n", ctl_number(out, "sessions"));
+	if (json_object_get(out, "changing_seconds"))
+		printf("changing      for %lld s; the addresses are not known "
+		       "until that change has ended\n",
+		       ctl_number(out, "changing_seconds"));
 	printf("configuration %s, generation %lld%s\n",
 	       *file ? file : "of the command line",
 	       ctl_number(out, "generation"),

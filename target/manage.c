@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* How long a query waits for a change. */
+#define MANAGE_QUERY_S 1
 
 bool manage_refuse(struct manage_fault *f, const char *object,
 		   const char *field, const char *fmt, ...)
@@ -124,14 +128,40 @@ void manage_destroy(struct manage *m)
 	free(m);
 }
 
+static int64_t manage_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 void manage_lock(struct manage *m)
 {
 	pthread_mutex_lock(&m->lock);
+	m->locked_ms = manage_now_ms();
 }
 
 void manage_unlock(struct manage *m)
 {
+	m->locked_ms = 0;
 	pthread_mutex_unlock(&m->lock);
+}
+
+bool manage_lock_soon(struct manage *m, int64_t *ret_seconds)
+{
+	struct timespec until;
+	int64_t since;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += MANAGE_QUERY_S;
+	if (!pthread_mutex_clocklock(&m->lock, CLOCK_MONOTONIC, &until)) {
+		m->locked_ms = manage_now_ms();
+		return true;
+	}
+	since = m->locked_ms;
+	*ret_seconds = since ? (manage_now_ms() - since) / 1000 : 0;
+	return false;
 }
 
 bool manage_is_named(const json_t *vol, const char *name)

@@ -15,6 +15,7 @@
 #define TARGET_MANAGE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -30,8 +31,9 @@ struct manage_fault {
 struct manage {
 	struct server *server;
 	pthread_mutex_t lock; /* guards the other members; held by a change */
-	json_t *config;	      /* canonical; every volume has a name and a LUN */
-	uint64_t generation;  /* version of config; grows with each change */
+	_Atomic int64_t locked_ms; /* since when, CLOCK_MONOTONIC; 0: free */
+	json_t *config;	     /* canonical; every volume has a name and a LUN */
+	uint64_t generation; /* version of config; grows with each change */
 	bool lun_was_used[LUNS_MAX]; /* since the start */
 	const json_t *file; /* of the file at the start; NULL: no file */
 	json_t *at_start;   /* value of config at the start */
@@ -56,6 +58,9 @@ void manage_destroy(struct manage *m);
 
 void manage_lock(struct manage *m);
 void manage_unlock(struct manage *m);
+/* For a query, which shall not wait for a change that hangs. False: not locked; a change
+ * is being made for *ret_seconds. */
+bool manage_lock_soon(struct manage *m, int64_t *ret_seconds);
 
 /* ---- with the lock ---- */
 

@@ -146,8 +146,20 @@ static void method_changed(struct manage *m, json_t *parameters,
 
 static const char *method_volume_state(const struct volume *vol)
 {
-	if (vol->state.medium == UNIT_MEDIUM_OUT)
+	enum unit_medium medium =
+		vol->state.medium; /* clang: no switch on _Atomic */
+
+	if (vol->leaving)
+		return "leaving";
+	switch (medium) {
+	case UNIT_MEDIUM_IN:
+		break;
+	case UNIT_MEDIUM_DRAINING:
+	case UNIT_MEDIUM_FLUSHING:
+		return "ejecting";
+	case UNIT_MEDIUM_OUT:
 		return "ejected";
+	}
 	switch (volume_state(vol)) {
 	case VOLUME_READY:
 		return volume_is_standby(vol) ? "standby" : "ready";
@@ -198,22 +210,26 @@ static int method_compare_luns(const void *one, const void *two)
 	return strcmp((*a)->name, (*b)->name);
 }
 
+/* On worker 0, which changes the list. */
+static void method_run_volumes(struct server *s, void *arg)
+{
+	const struct volume *vols[LUNS_MAX];
+	unsigned int cnt = s->luns.cnt;
+
+	memcpy(vols, s->luns.vol, cnt * sizeof(*vols));
+	qsort(vols, cnt, sizeof(*vols), method_compare_luns);
+	for (unsigned int i = 0; i < cnt; i++)
+		json_array_append_new(arg, method_volume(vols[i]));
+}
+
+/* Does not wait for a change. */
 static void method_list_volumes(void *user, const json_t *in,
 				struct control_result *ret)
 {
 	struct manage *m = user;
-	const struct lun_map *luns = &m->server->luns;
-	const struct volume *vols[LUNS_MAX];
 	json_t *list = json_array();
-	unsigned int cnt;
 
-	manage_lock(m);
-	cnt = luns->cnt;
-	memcpy(vols, luns->vol, cnt * sizeof(*vols));
-	qsort(vols, cnt, sizeof(*vols), method_compare_luns);
-	for (unsigned int i = 0; i < cnt; i++)
-		json_array_append_new(list, method_volume(vols[i]));
-	manage_unlock(m);
+	server_call(m->server, method_run_volumes, list);
 	ret->parameters = json_pack("{so}", "volumes", list);
 }
 
@@ -221,6 +237,7 @@ struct method_sessions {
 	struct port_session *list;
 	unsigned int max;
 	unsigned int cnt;
+	unsigned int volumes;
 };
 
 static void method_run_sessions(struct server *s, void *arg)
@@ -228,6 +245,7 @@ static void method_run_sessions(struct server *s, void *arg)
 	struct method_sessions *sessions = arg;
 
 	sessions->cnt = port_sessions(&s->port, sessions->list, sessions->max);
+	sessions->volumes = s->luns.cnt;
 }
 
 /* NULL: not over RDMA. */
@@ -317,20 +335,30 @@ static void method_get_status(void *user, const json_t *in,
 	const struct server *s = m->server;
 	struct method_sessions sessions = { .max = 0 };
 	struct server_drain_facts drain = { 0 };
+	json_t *listeners = NULL;
+	uint64_t generation = 0;
+	int64_t changing;
 
 	server_call(m->server, method_run_sessions, &sessions);
 	server_call(m->server, method_run_drain, &drain);
-	manage_lock(m);
+	if (manage_lock_soon(m, &changing)) {
+		generation = m->generation;
+		listeners = method_listeners(&s->points);
+		manage_unlock(m);
+	}
 	ret->parameters = json_pack(
 		"{s:s, s:i, s:i, s:i, s:i, s:I, s:s, s:s, s:b, s:o, s:o*}",
 		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
-		(int)s->worker_cnt, "volumes", (int)s->luns.cnt, "sessions",
-		(int)sessions.cnt, "generation", (json_int_t)m->generation,
-		"config", s->opt->config ? s->opt->config : "", "log_level",
+		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
+		"sessions", (int)sessions.cnt, "generation",
+		(json_int_t)generation, "config",
+		s->opt->config ? s->opt->config : "", "log_level",
 		method_levels[log_level], "auto_save", s->opt->auto_save,
-		"listeners", method_listeners(&s->points), "stopping",
+		"listeners", listeners ? listeners : json_array(), "stopping",
 		method_stopping(&drain));
-	manage_unlock(m);
+	if (!listeners)
+		json_object_set_new(ret->parameters, "changing_seconds",
+				    json_integer(changing));
 }
 
 static void method_get_config(void *user, const json_t *in,
@@ -727,8 +755,9 @@ static const struct control_method manage_methods[] = {
 		 "sessions: int, generation: int, config: string, log_level: "
 		 "string, auto_save: bool, listeners: []string, stopping: "
 		 "?(seconds: int, sessions: int, commands: int, flushes: int, "
-		 "seconds_left: ?int)",
-	  .help = "Tell what the target is and does",
+		 "seconds_left: ?int), changing_seconds: ?int",
+	  .help = "Tell what the target is and does; while a change is made "
+		  "for changing_seconds, without listeners and generation",
 	  .run = method_get_status },
 	{ .name = "ListVolumes",
 	  .in = "",
