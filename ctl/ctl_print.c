@@ -60,16 +60,16 @@ void ctl_print_status(const json_t *out)
 		       json_string_value(one));
 	printf("volumes       %lld\n", ctl_number(out, "volumes"));
 	printf("sessions      %lld\n", ctl_number(out, "sessions"));
+	printf("configuration %s", *file ? file : "of the command line");
 	if (json_object_get(out, "changing_seconds"))
-		printf("changing      for %lld s; the addresses are not known "
-		       "until that change has ended\n",
+		printf(", being changed for %lld s, until then without addresses "
+		       "here",
 		       ctl_number(out, "changing_seconds"));
-	printf("configuration %s, generation %lld%s\n",
-	       *file ? file : "of the command line",
-	       ctl_number(out, "generation"),
-	       json_is_true(json_object_get(out, "auto_save"))
-		       ? ", saved after each change"
-		       : "");
+	else
+		printf(", generation %lld", ctl_number(out, "generation"));
+	puts(json_is_true(json_object_get(out, "auto_save"))
+		     ? ", saved after each change"
+		     : "");
 	printf("log level     %s\n", ctl_field(out, "log_level"));
 	print_stopping(json_object_get(out, "stopping"));
 }
