@@ -163,6 +163,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.struct_size = ret_info->struct_size,
 		.transport = "memory",
 		.peer = "here",
+		.initiator = "me",
 		.channels = 1,
 	};
 }
@@ -191,10 +192,9 @@ const char *srpi_path_state_name(enum srpi_path_state state)
 void srpi_session_stats(const struct srpi_session *s,
 			struct srpi_session_stats *ret_stats)
 {
-	*ret_stats =
-		(struct srpi_session_stats){ .struct_size = sizeof(*ret_stats),
-					     .commands = s->cnt,
-					     .last_error = "" };
+	*ret_stats = s->stats;
+	ret_stats->struct_size = sizeof(*ret_stats);
+	ret_stats->commands = s->cnt;
 }
 
 unsigned int srpi_volume_cnt(const struct srpi_session *s)
@@ -241,6 +241,7 @@ struct srpi_session *t_srpi_new(struct reactor *r, uint64_t size,
 	s->reactor = r;
 	s->msg.run = answer;
 	s->state = SRPI_RUNNING;
+	s->stats.last_error = "";
 	s->info = (struct srpi_volume_info){
 		.name = "disk",
 		.size = size,

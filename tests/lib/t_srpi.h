@@ -17,8 +17,9 @@ struct srpi_session {
 	struct reactor *reactor;
 	struct srpi_volume_info info;
 	enum srpi_state state;
-	uint8_t *disk;	 /* info.size bytes */
-	uint8_t *mapped; /* one for each block */
+	struct srpi_session_stats stats; /* but for commands: cnt */
+	uint8_t *disk;			 /* info.size bytes */
+	uint8_t *mapped;		 /* one for each block */
 
 	/* the operations: "R512@0 W1024@512 F Z4096@0 D.. E.." */
 	char log[2048];
