@@ -165,6 +165,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.peer = "here",
 		.initiator = "me",
 		.channels = 1,
+		.volume = s->wanted ? s->wanted : "",
 	};
 }
 
@@ -199,7 +200,25 @@ void srpi_session_stats(const struct srpi_session *s,
 
 unsigned int srpi_volume_cnt(const struct srpi_session *s)
 {
-	return 1;
+	return s->volumes;
+}
+
+/* Only of "srp://HOST/VOLUME". */
+int srpi_uri_parse(const char *text, struct srpi_uri *ret_uri,
+		   struct srpi_error *e)
+{
+	const char *slash = strchr(text + strlen("srp://"), '/');
+
+	snprintf(ret_uri->volume, sizeof(ret_uri->volume), "%s",
+		 slash ? slash + 1 : "");
+	return 0;
+}
+
+int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
+		     unsigned int *ret_volume)
+{
+	*ret_volume = 0;
+	return strcmp(name_or_lun, s->info.name) ? -ENOENT : 0;
 }
 
 const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
@@ -241,6 +260,7 @@ struct srpi_session *t_srpi_new(struct reactor *r, uint64_t size,
 	s->reactor = r;
 	s->msg.run = answer;
 	s->state = SRPI_RUNNING;
+	s->volumes = 1;
 	s->stats.last_error = "";
 	s->info = (struct srpi_volume_info){
 		.name = "disk",

@@ -16,6 +16,8 @@
 struct srpi_session {
 	struct reactor *reactor;
 	struct srpi_volume_info info;
+	unsigned int volumes; /* 1. More of them are the same volume */
+	const char *wanted;   /* the volume that the URI names; NULL: none */
 	enum srpi_state state;
 	struct srpi_session_stats stats; /* but for commands: cnt */
 	uint8_t *disk;			 /* info.size bytes */

@@ -84,6 +84,7 @@ static void make_dev(struct rig *r, const struct rig_options *o)
 		.session = r->target,
 		.volume = -1,
 		.read_only = o->read_only,
+		.metered = o->metered,
 		.umask = 0177,
 	};
 	struct dev_options d = {

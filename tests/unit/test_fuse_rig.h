@@ -39,7 +39,8 @@ struct rig_options {
 	uint32_t block_size; /* 0: 512 */
 	unsigned int slots;  /* 0: 16 */
 	bool read_only;
-	bool thick; /* nothing can be unmapped */
+	bool thick;   /* nothing can be unmapped */
+	bool metered; /* requests are counted */
 };
 
 struct rig *rig_new(const struct rig_options *o);
