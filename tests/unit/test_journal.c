@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines for the journal of systemd. The test takes its datagrams, and is the stream
+ * that stderr is. */
+#include "base/journal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "tests/lib/t_table.h"
+
+static struct {
+	int fd; /* our end of stderr; -1: stderr is not a stream */
+	int old_stderr;
+	bool busy; /* the journal takes nothing */
+	char address[108];
+	unsigned char bytes[8192]; /* the last datagram */
+	size_t len;
+	unsigned int cnt;
+} journal;
+
+ssize_t __wrap_sendto(int fd, const void *buf, size_t len, int flags,
+		      const struct sockaddr *to, socklen_t to_len);
+
+ssize_t __wrap_sendto(int fd, const void *buf, size_t len, int flags,
+		      const struct sockaddr *to, socklen_t to_len)
+{
+	assert_true(flags & MSG_DONTWAIT);
+	assert_true(len <= sizeof(journal.bytes));
+	if (journal.busy) {
+		errno = EAGAIN;
+		return -1;
+	}
+	strcpy(journal.address, ((const struct sockaddr_un *)to)->sun_path);
+	memcpy(journal.bytes, buf, len);
+	journal.len = len;
+	journal.cnt++;
+	return (ssize_t)len;
+}
+
+/* stderr is a stream of the journal. */
+static int start(void **state)
+{
+	char stream[64];
+	struct stat st;
+	int fds[2];
+
+	memset(&journal, 0, sizeof(journal));
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	journal.fd = fds[0];
+	journal.old_stderr = dup(STDERR_FILENO);
+	dup2(fds[1], STDERR_FILENO);
+	close(fds[1]);
+	assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev,
+		 (uintmax_t)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	dup2(journal.old_stderr, STDERR_FILENO);
+	close(journal.old_stderr);
+	close(journal.fd);
+	unsetenv("JOURNAL_STREAM");
+	return 0;
+}
+
+/* A field in the form with a length: "NAME\n", 8 bytes, the value, "\n". */
+static bool has_field(const char *name, const char *value)
+{
+	size_t name_len = strlen(name), value_len = strlen(value);
+	unsigned char field[512];
+
+	memcpy(field, name, name_len);
+	field[name_len] = '\n';
+	memset(field + name_len + 1, 0, 8);
+	field[name_len + 1] = (unsigned char)value_len;
+	memcpy(field + name_len + 9, value, value_len);
+	field[name_len + 9 + value_len] = '\n';
+	return memmem(journal.bytes, journal.len, field,
+		      name_len + value_len + 10);
+}
+
+static void expect_stderr(const char *text)
+{
+	char buf[2048];
+	ssize_t n = recv(journal.fd, buf, sizeof(buf) - 1, MSG_DONTWAIT);
+
+	buf[n > 0 ? n : 0] = '\0';
+	assert_string_equal(buf, text);
+}
+
+static void line_has_its_fields(void **state)
+{
+	const struct log_about about = { .nexus = "0x1",
+					 .volume = "disk",
+					 .lun = 7 };
+
+	log_init("rdma-test", LOG_NOTICE);
+	log_to_journal();
+	log_event(LOG_WARNING, &about, "two\nlines of %s", "text");
+	assert_int_equal(journal.cnt, 1);
+	assert_string_equal(journal.address, "/run/systemd/journal/socket");
+	assert_true(has_field("MESSAGE", "two\nlines of text"));
+	assert_true(has_field("PRIORITY", "4"));
+	assert_true(has_field("SYSLOG_IDENTIFIER", "rdma-test"));
+	assert_true(has_field("NEXUS", "0x1"));
+	assert_true(has_field("VOLUME", "disk"));
+	assert_true(has_field("LUN", "7"));
+	expect_stderr("");
+}
+
+static void line_about_nothing_has_no_such_fields(void **state)
+{
+	log_init("rdma-test", LOG_NOTICE);
+	log_to_journal();
+	log_error("it is broken");
+	assert_true(has_field("MESSAGE", "it is broken"));
+	assert_true(has_field("PRIORITY", "3"));
+	assert_null(memmem(journal.bytes, journal.len, "NEXUS", 5));
+	assert_null(memmem(journal.bytes, journal.len, "LUN", 3));
+	log_info("not at this level");
+	assert_int_equal(journal.cnt, 1);
+}
+
+/* The stream takes it instead. */
+static void line_goes_to_stderr_if_the_journal_is_busy(void **state)
+{
+	log_init("rdma-test", LOG_NOTICE);
+	log_to_journal();
+	journal.busy = true;
+	log_error("it is broken");
+	expect_stderr("error: it is broken\n");
+	journal.busy = false;
+	log_notice("and works");
+	assert_int_equal(journal.cnt, 1);
+	assert_true(has_field("MESSAGE", "and works"));
+	expect_stderr("");
+}
+
+static void lost_lines_are_counted(void **state)
+{
+	char full[4096] = "";
+
+	log_init("rdma-test", LOG_NOTICE);
+	log_to_journal();
+	journal.busy = true;
+	while (send(STDERR_FILENO, full, sizeof(full), MSG_DONTWAIT) > 0)
+		;
+	while (send(STDERR_FILENO, full, 1, MSG_DONTWAIT) > 0)
+		;
+	log_error("first");
+	log_error("second");
+	journal.busy = false;
+	log_error("third");
+	/* The count comes first. */
+	assert_int_equal(journal.cnt, 2);
+	assert_true(has_field("MESSAGE", "third"));
+	journal.cnt = 0;
+	log_error("fourth");
+	assert_int_equal(journal.cnt, 1);
+}
+
+static void field_that_does_not_fit_is_left_out(void **state)
+{
+	char nexus[4096];
+	int fd = journal_open();
+
+	memset(nexus, 'n', sizeof(nexus) - 1);
+	nexus[sizeof(nexus) - 1] = '\0';
+	assert_true(journal_send(fd, &(struct journal_entry){
+					     .severity = 6,
+					     .program = "rdma-test",
+					     .message = "short",
+					     .nexus = nexus,
+					     .volume = "disk",
+				     }));
+	assert_true(has_field("MESSAGE", "short"));
+	assert_true(has_field("VOLUME", "disk"));
+	assert_null(memmem(journal.bytes, journal.len, "NEXUS", 5));
+	close(fd);
+}
+
+static void redirected_stderr_is_not_the_journal(void **state)
+{
+	setenv("JOURNAL_STREAM", "1:2", 1);
+	assert_int_equal(journal_open(), -1);
+	unsetenv("JOURNAL_STREAM");
+	assert_int_equal(journal_open(), -1);
+	log_init("rdma-test", LOG_NOTICE);
+	log_to_journal();
+	log_warn("plain");
+	assert_int_equal(journal.cnt, 0);
+	expect_stderr("rdma-test: warning: plain\n");
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, line_has_its_fields);
+	T_ADD(&t, line_about_nothing_has_no_such_fields);
+	T_ADD(&t, line_goes_to_stderr_if_the_journal_is_busy);
+	T_ADD(&t, lost_lines_are_counted);
+	T_ADD(&t, field_that_does_not_fit_is_left_out);
+	T_ADD(&t, redirected_stderr_is_not_the_journal);
+	for (size_t i = 0; i < t.cnt; i++) {
+		t.tests[i].setup_func = start;
+		t.tests[i].teardown_func = stop;
+	}
+	return t_run(&t);
+}

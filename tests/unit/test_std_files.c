@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Standard files that the caller has closed; keys in files. */
+#include "base/std_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/hmac.h"
+#include "base/log.h"
+#include "config.h"
+#include "tests/lib/t_table.h"
+
+/* ---- standard files ---- */
+
+/* In a child: 0, or the number of the claim that does not hold. */
+static int run_closed(void)
+{
+	char byte = 0;
+
+	for (int fd = 0; fd <= 2; fd++)
+		close(fd);
+	std_files_hold();
+	if (open("/dev/null", O_RDWR) != 3)
+		return 1;
+	if (write(STDOUT_FILENO, &byte, 1) >= 0 || errno != EBADF)
+		return 2;
+	if (write(STDERR_FILENO, &byte, 1) >= 0 || errno != EBADF)
+		return 3;
+	if (read(STDIN_FILENO, &byte, 1) >= 0 || errno != EBADF)
+		return 4;
+	return 0;
+}
+
+static int run_open(void)
+{
+	int pipes[2];
+
+	if (pipe(pipes) || dup2(pipes[1], STDOUT_FILENO) < 0)
+		return 1;
+	std_files_hold();
+	return write(STDOUT_FILENO, "x", 1) == 1 ? 0 : 2;
+}
+
+static int run_full(void)
+{
+	log_level = LOG_ERROR;
+	if (!freopen("/dev/full", "w", stdout) || !std_files_flush())
+		return 1;
+	fputs("text", stdout);
+	if (std_files_flush())
+		return 2;
+	/* It is not forgotten. */
+	return std_files_flush() ? 3 : 0;
+}
+
+static const struct child_row {
+	const char *name;
+	int (*run)(void);
+} child_rows[] = {
+	{ "a new file does not get their numbers", run_closed },
+	{ "open ones stay", run_open },
+	{ "output that cannot be written is an error", run_full },
+};
+
+static void std_files(void **state)
+{
+	const struct child_row *row = *state;
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(row->run());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- keys ---- */
+
+#if HAVE_NETTLE
+static const struct key_row {
+	const char *name;
+	const char *text;
+	size_t len; /* bytes of 'k' if there is no text */
+	mode_t mode;
+	int err;
+	const char *message;
+	size_t key_len;
+} key_rows[] = {
+	{ "a key", "0123456789abcdef", 0, 0600, 0, NULL, 16 },
+	{ "line ends are not part of it", "0123456789abcdef\r\n\n", 0, 0600, 0,
+	  NULL, 16 },
+	{ "the longest one", NULL, 256, 0640, 0, NULL, 256 },
+	{ "one byte too long", NULL, 257, 0600, -EINVAL, "16 to 256 bytes" },
+	{ "too short", "0123456789abcde", 0, 0600, -EINVAL, "16 to 256 bytes" },
+	{ "nothing but line ends", "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n", 0,
+	  0600, -EINVAL, "16 to 256 bytes" },
+	{ "everybody can read it", "0123456789abcdef", 0, 0604, -EACCES,
+	  "chmod 600" },
+};
+
+static void key_is_read(void **state)
+{
+	const struct key_row *row = *state;
+	char path[] = "/tmp/key-XXXXXX";
+	int fd = mkstemp(path);
+	struct hmac_key key;
+	char bytes[300];
+	struct error e;
+
+	memset(bytes, 'k', sizeof(bytes));
+	assert_true(fd >= 0);
+	assert_true(write(fd, row->text ? row->text : bytes,
+			  row->text ? strlen(row->text) : row->len) > 0);
+	assert_int_equal(fchmod(fd, row->mode), 0);
+	close(fd);
+	assert_int_equal(hmac_key_read(path, &key, &e), row->err);
+	if (row->err)
+		assert_non_null(strstr(e.text, row->message));
+	else
+		assert_int_equal(key.len, row->key_len);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void key_that_is_not_there(void **state)
+{
+	struct hmac_key key;
+	struct error e;
+
+	assert_int_equal(hmac_key_read("/nowhere/key", &key, &e), -ENOENT);
+	assert_string_equal(e.text,
+			    "key '/nowhere/key': No such file or directory");
+	assert_int_equal(hmac_key_read("/", &key, &e), -EISDIR);
+}
+
+/* RFC 4231, test case 1. */
+static void code_is_that_of_the_standard(void **state)
+{
+	static const uint8_t right[HMAC_LEN] = {
+		0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53,
+		0x5c, 0xa8, 0xaf, 0xce, 0xaf, 0x0b, 0xf1, 0x2b,
+		0x88, 0x1d, 0xc2, 0x00, 0xc9, 0x83, 0x3d, 0xa7,
+		0x26, 0xe9, 0x37, 0x6c, 0x2e, 0x32, 0xcf, 0xf7,
+	};
+	struct hmac_key key = { .len = 20 };
+	uint8_t code[HMAC_LEN];
+
+	memset(key.bytes, 0x0b, key.len);
+	hmac_code(&key, "Hi There", 8, code);
+	assert_memory_equal(code, right, HMAC_LEN);
+	assert_true(hmac_check(&key, "Hi There", 8, right));
+	code[HMAC_LEN - 1] ^= 1;
+	assert_false(hmac_check(&key, "Hi There", 8, code));
+	assert_false(hmac_check(&key, "hi There", 8, right));
+}
+#endif
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, child_rows, std_files);
+#if HAVE_NETTLE
+	T_ADD_ROWS(&t, key_rows, key_is_read);
+	T_ADD(&t, key_that_is_not_there);
+	T_ADD(&t, code_is_that_of_the_standard);
+#endif
+	return t_run(&t);
+}
