@@ -46,8 +46,8 @@ static inline bool data_end_is_unaligned(const struct slot *slot)
 }
 
 /*
- * Where the last block of the range lies after data_edges(): at slot_tail(), or
- * at slot_head() if it is also the first block, which is always there.
+ * The last block of the range, which data_edges() has read. It lies at slot_tail().
+ * If the range has only one block, it lies at slot_head().
  */
 uint8_t *data_tail_block(const struct slot *slot);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fair queue of a device: requests for data wait here until they may run. It
- * prevents that a volume that does not answer uses all slots and all commands of
- * the session.
+ * The fair queue of a device: requests for data wait here until they may run. If a
+ * volume does not answer, the queue leaves slots and commands of the session to
+ * the other volumes.
  *
- * A volume may have three times as many running requests as commands are free:
- * of 64 commands, one volume gets at most 48, a second one 12, and so on. A
+ * For each free command, a volume may have three running requests: of 64
+ * commands, one volume gets at most 48, a second one 12, and so on. A
  * volume without running requests always gets one, if a command is free. The
  * queue moves requests that wait to spares: slots without registered memory
  * (slots.h). It starts the requests of a volume in their order, and serves the

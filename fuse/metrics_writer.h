@@ -44,10 +44,10 @@ int metrics_writer_start(struct metrics_writer *w, const char *path,
 			 const char *mount_path, struct error *e);
 
 /* Asks the thread to end. Run the reactor, and answer requests, until
- * metrics_writer_has_ended(). All three work also if it was not started. */
+ * metrics_writer_has_ended(). If the thread was not started, it has ended. */
 void metrics_writer_stop(struct metrics_writer *w);
 bool metrics_writer_has_ended(const struct metrics_writer *w);
-/* After that. */
+/* Frees. Call this when the thread has ended. */
 void metrics_writer_end(struct metrics_writer *w);
 
 #endif

@@ -23,8 +23,8 @@ struct mount_volumes {
 	uint32_t edge; /* bytes: the longest block that requests have room for */
 };
 
-/* Does the mount show volumes that come later, and do without those that leave?
- * A mount of one volume does not: it never shows another disk. */
+/* True if files appear and vanish with the volumes of the target. False for a mount
+ * of one volume: it never shows another disk. */
 bool mount_volumes_follow(const struct fuse_options *o, const struct mount *m);
 
 /**

@@ -38,7 +38,7 @@ struct notify {
 int notify_start(struct notify *n, struct reactor *r, int fd, struct error *e);
 
 /* Forget entry @name of the root directory, and the attributes of the directory.
- * Without memory, the kernel keeps them until their times are over. */
+ * If memory is short, the kernel is not told, and keeps them until they expire. */
 void notify_name(struct notify *n, const char *name);
 /* Forget the attributes of inode @ino. */
 void notify_attributes(struct notify *n, uint64_t ino);
@@ -47,7 +47,8 @@ void notify_attributes(struct notify *n, uint64_t ino);
  * answer requests, until notify_has_ended(). */
 void notify_stop(struct notify *n);
 bool notify_has_ended(const struct notify *n);
-/* After that, or if the thread was not started. */
+/* Frees the messages that were not written. Call this when the thread has ended;
+ * if it was not started, the function does nothing. */
 void notify_end(struct notify *n);
 
 #endif

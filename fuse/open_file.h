@@ -40,7 +40,7 @@ struct open_file {
 	uint64_t handle; /* what the kernel calls it */
 	uint32_t pid;	 /* the thread that opened it */
 	bool writable;
-	/* O_TRUNC. The rest is of writes since then. */
+	/* Opened with O_TRUNC. The next members are about writes since then. */
 	bool truncated;
 	uint64_t written_to; /* the end of the farthest one by this open file */
 	uint64_t known_to;   /* the end of the farthest one by any open file */
@@ -68,7 +68,7 @@ int open_file_written(struct open_file *open, uint64_t begin, uint64_t end);
 /* The oldest hole that must be zeroed, and that no request zeroes yet. NULL: there
  * is none. */
 struct open_hole *open_file_next_hole(const struct open_file *open);
-/* The rest of the hole of @zeroing is zeroed, or zeroing it failed (@err). */
+/* The request @zeroing has zeroed what is left of its hole. @err: it failed. */
 void open_file_hole_zeroed(struct open_file *open, const void *zeroing,
 			   int err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Exchanges with a target that touch no volume, for measuring; and why a login failed,
- * in more detail than srpi_error. For programs of this project that link the library
- * of the same build; not part of libsrpi's interface.
+ * Exchanges with a target that do not touch a volume, for measurements; and the
+ * details of a failed login, which srpi_error lacks. This is no part of libsrpi's
+ * interface: only programs of this project use it, with the library of their build.
  *
  * Thread: that of the context.
  */

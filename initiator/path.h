@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The addresses of a session. A URI names one or several: of one target, or of
- * targets that serve one store in turn. The session has a connection to one of
- * them at a time, the present one. srp_initiator.h tells the states of an
- * address; ini_path_enter() is the one function that changes them.
+ * The addresses of a session. A URI names one or several addresses: of one
+ * target, or of targets that serve one store in turn. The session is connected to
+ * one address at a time, the present one. srp_initiator.h explains the states of
+ * an address; only ini_path_enter() changes them.
  *
- * The first login tries the addresses in the order of the URI. Later, an
- * attempt always goes to the address behind the present one, and after the last
- * to the first again. One pause stands before each round; within a round the
- * next address is tried at once. A connection that is lost after it has stood
- * for a while needs no pause before the other addresses. The times of an outage
- * (reconnect.c) run over all addresses.
+ * The first login tries the addresses in the order of the URI. Each later attempt
+ * goes to the address after the present one; the first address follows the last
+ * one. The session pauses before each round through the addresses, and not within
+ * a round. If a connection has lasted for a while, the session tries the other
+ * addresses at once when it is lost. The time limits of an outage (reconnect.c)
+ * count for all addresses together.
  *
- * What a new connection must show before I/O goes on (reconnect.c):
+ * I/O goes on over a new connection on three conditions (reconnect.c):
  *
- *   - the volumes are those that there were. Else the address is OTHER, and the
- *     session never tries it again. When all are, the session is LOST.
- *   - the target reads and writes the volumes. Else the address is in STANDBY.
- *     It is asked again in each round, and nothing is done to wake it up.
- *   - no write that went to another address can arrive any more, see
- *     ini_path_is_fenced(). Else the address is UNSAFE. It is asked again in
- *     each round.
+ *   - The volumes are the same as before. Otherwise the address is OTHER, and the
+ *     session never tries it again. When all addresses are OTHER, the session is
+ *     LOST.
+ *   - The target reads and writes the volumes. Otherwise the address is in
+ *     STANDBY. The session asks it again in each round, and does not activate it.
+ *   - No write that went to another address can still arrive, see
+ *     ini_path_is_fenced(). Otherwise the address is UNSAFE, and the session asks
+ *     it again in each round.
  *
  * Thread: the context's.
  */

@@ -7,7 +7,7 @@
  *
  *   t_fabric   a provider of the transport contract, in memory
  *   t_world    two instances of any provider: tests of the contract
- *   t_store  the store: it holds, fails, lies and logs as the test wants
+ *   t_store    the store: the test makes it hold, fail, lie and log
  *   t_disk     the SCSI disk on t_store; the test acts as the port
  *   t_port     the port on t_fabric: simulation and fuzzer
  *   t_ini      a channel of a fake initiator

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The store of tests in one process. It keeps its blocks in memory, and does
- * what the test tells it, at any time:
+ * The fake store of the tests: blocks in memory. There is one, t_store. The test
+ * sets its members, also while it is open:
  *
- *   hold    I/O waits until the test answers it, in any order
- *   fail    one request, the next ones, or all flushes, end with an error,
- *           if wanted with a part of the progress
- *   lie     extents, paths and the size are what the test says
- *   notes   what other targets on the same store put, and errors
- *   watch   a log and the counts of all requests
+ *   hold    Each request waits until the test answers it, in any order.
+ *   fail    One request, the next ones, or all flushes end with an error. Before,
+ *           a request may have done a part of its bytes.
+ *   lie     The test chooses the extents, the paths and the size.
+ *   notes   The test acts as other targets that put notes into the same store.
+ *   watch   The store logs and counts all requests.
  *
- * It ends the program if a caller breaks the rules of target/block/backend.h.
- * Works without cmocka. There is one such store, t_store. Stores that are
- * loaded are in tests/plugins/; the store of tests/sim/ keeps the history of
- * each block, no bytes.
+ * If a caller breaks a rule of target/block/backend.h, the program ends. Works
+ * without cmocka.
+ *
+ * Two more kinds of fake stores have other purposes. Those in tests/plugins/ are
+ * loaded as plugins of other projects are. The disk of tests/sim/ keeps all
+ * versions of each block, so that it can lose some of them.
  */
 #ifndef TESTS_LIB_T_STORE_H
 #define TESTS_LIB_T_STORE_H
