@@ -135,9 +135,17 @@ static int rbdp_set_conf(rados_t cluster, const struct rbdp_config *cfg,
 				msg, err, "cannot set %s of Ceph to %s: %s",
 				settings[i][0], settings[i][1], strerror(-err));
 	}
-	/* After a restart of an OSD, librados asks for the new map in the next
-	 * tick. The default is 5 s. Versions of Ceph may lack the option. */
+	/*
+	 * After a restart of an OSD, librados asks for the new map in the next
+	 * tick. The default is 5 s. Versions of Ceph may lack the options.
+	 *
+	 * It asks for one map. If that is another one than the one with the
+	 * restarted OSD, for example because a client was put on the blocklist,
+	 * librados asks again only when an answer is late by objecter_timeout:
+	 * 10 s by default. A takeover does both.
+	 */
 	rados_conf_set(cluster, "objecter_tick_interval", "1");
+	rados_conf_set(cluster, "objecter_timeout", "2");
 	return 0;
 }
 

@@ -185,6 +185,38 @@ dead_osd_is_an_error() {
 		t_wait_for 10 verify "$M/img" 1
 }
 
+# The map of OSDs changes between the kill of the OSD and its return. A client that
+# has asked for the next map then has one without the return, and must ask again. A
+# client with a watch asks every second: this one has opened a snapshot, without.
+up_from() { ceph osd dump | sed -n 's/^osd.0 .*up_from \([0-9]*\).*/\1/p'; }
+is_up_anew() { [ "$(up_from)" -gt "$before" ]; }
+read_survives() {
+	before=$(up_from)
+	pid=$(cat "$C/osd.pid")
+	kill -9 "$pid" && t_wait_for 10 t_is_gone "$pid"
+	dd if="$M/old" of=/dev/null bs=4k count=1 iflag=direct 2>"$T/dd" &
+	dd=$!
+	for n in 1 2; do
+		sleep 0.2
+		ceph osd blocklist add "127.0.0.1:0/$n" 2>/dev/null
+	done
+	began=$(date +%s)
+	"$src/scripts/ceph" start "$C" osd
+	t_wait_for 30 is_up_anew
+	took=$(($(date +%s) - began))
+	wait $dd
+}
+reads_old() { dd if="$M/old" of=/dev/null bs=4k count=1 iflag=direct; }
+# The read fails 9 s after it was sent. That says nothing if the OSD took most of them.
+finds_the_osd() {
+	for try in 1 2 3 4 5; do
+		read_survives && return
+		echo "the OSD took $took s: $(cat "$T/dd")"
+		[ $took -ge 5 ] || return
+		t_wait_for 10 reads_old
+	done
+}
+
 "$src/scripts/ceph" down "$C"
 "$src/scripts/ceph" up "$C" --store bluestore 2>"$T/up" || t_bail "$(cat "$T/up")"
 rbd create -s 64M img
@@ -195,6 +227,12 @@ t_check 'an OSD is killed under load, and nothing is lost' \
 t_check 'a monitor is killed under load' verify_during mon_dies
 t_check 'the sandbox lets librbd connect again' \
 	kill -0 "$T_TARGET"
+umount_all
+end_target
+rbd snap create --no-progress img@old 2>"$T/snap"
+t_target --backing rbd:rbd/img@old,name=old,timeout=9
+mount_all
+t_check 'an OSD that is back is found, whatever else the map tells' finds_the_osd
 umount_all
 end_target
 t_target --backing rbd:rbd/img,timeout=2
