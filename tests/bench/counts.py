@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import host
 import jobs as fio
 import sides
 from jobs import Job
@@ -25,6 +26,8 @@ TRACED = [Job('randread', '4k', 1), Job('randread', '4k', 32),
           Job('randwrite', '4k', 1), Job('randwrite', '4k', 32),
           Job('read', '128k', 1), Job('read', '128k', 32),
           Job('write', '128k', 1), Job('write', '128k', 32)]
+# These without FUSE, and with FUSE over io_uring, too.
+TRACED_APART = [Job('randread', '4k', 32), Job('randwrite', '4k', 32)]
 
 
 # ---- system calls ----
@@ -47,6 +50,11 @@ def _traced(pid, work, run):
         with undisturbed():
             stop(tracer, signal.SIGINT)
             tracer.stderr.close()
+    return _summary(out)
+
+
+def _summary(out):
+    """Reads what strace -c wrote."""
     calls = {}
     with open(out, encoding='ascii') as f:
         for line in f:
@@ -65,15 +73,53 @@ def system_calls(side, job, work, n=4000):
             args = fio.command_of(job, [(side.path, side.size, ios)])
             seen.append(_traced(pid, work, lambda a=args: output(*a)))
         names = set(seen[0]) | set(seen[1])
-        diff = {name: (seen[1].get(name, 0) - seen[0].get(name, 0)) / n
-                for name in names}
-        per[who] = {'all': sum(diff.values()),
+        per[who] = {name: (seen[1].get(name, 0) - seen[0].get(name, 0)) / n
+                    for name in names}
+    return _row(job.name, per)
+
+
+def _row(name, per):
+    """A row of report.calls_table(), from calls per operation by name."""
+    row = {'job': name}
+    for who, calls in per.items():
+        row[who] = {'all': sum(calls.values()),
                     'by_name': {k: round(v, 3) for k, v in
-                                sorted(diff.items(), key=lambda x: -x[1])
+                                sorted(calls.items(), key=lambda x: -x[1])
                                 if abs(v) >= 0.005}}
-    per['both'] = per['target']['all'] + per['client']['all']
-    per['job'] = job.name
-    return per
+    row['both'] = row['target']['all'] + row['client']['all']
+    return row
+
+
+def _calls_of_libsrpi(side, build, job, work):
+    """Without FUSE: all calls of one second, as the start is few of them."""
+    out = os.path.join(work, 'strace-client')
+    said = []
+    target = _traced(side.target.pid, work, lambda: said.append(output(
+        'strace', '-f', '-c', '-U', 'calls,name', '-o', out,
+        f'{build}/tests/bench/srpi-bench', '-s', 1, '-d', job.depth, '-b',
+        job.block, *(['-w'] if 'write' in job.rw else []),
+        side.uri + '/disk')))
+    n = json.loads(said[0])['iops']
+    return _row(f'{job.name}, libsrpi',
+                {'target': {k: v / n for k, v in target.items()},
+                 'client': {k: v / n for k, v in _summary(out).items()}})
+
+
+def _calls_over_ring(build, work):
+    """With FUSE over io_uring, if this kernel lets us choose it."""
+    if host.ring() != 'N' or not os.access(host.RING, os.W_OK):
+        return []
+    side = host.OtherRing(work, 'counted-ring', build, 'ram:256M')
+    rows = []
+    try:
+        side.up()
+        fio.fill(side.path, side.size)
+        for job in TRACED_APART:
+            row = system_calls(side, job, work)
+            rows.append(dict(row, job=f'{job.name}, FUSE over io_uring'))
+    finally:
+        sides.down([side])
+    return rows
 
 
 # ---- counters of the target ----
@@ -314,8 +360,12 @@ def run(args, work):
             found['calls'].append(system_calls(side, job, work, n))
             say(f'{job.name}: {found["calls"][-1]["both"]:.2f} system calls')
             found['own'].append(own(side, job, n))
+        for job in TRACED_APART:
+            found['calls'].append(
+                _calls_of_libsrpi(side, args.build, job, work))
     finally:
         sides.down([side])
+    found['calls'] += _calls_over_ring(args.build, work)
     per_file = target_instructions(args.build, work)
     top = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
     found['instructions'] = {

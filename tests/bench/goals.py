@@ -136,14 +136,12 @@ def _all():
         Goal('guest, verbs', 'system calls for a 4 KiB read, target, depth 32',
              1.2, 0.3, _calls('vm', '4k random read d32', 'target'),
              'scripts/bench --vm', less=True),
-        Goal('host, TCP', 'system calls for a 4 KiB read, client and target, '
-             'depth 32', 2, 0.5, _calls('counts', '4k random read d32',
-                                        'both'),
-             'scripts/bench --counts', less=True),
-        Goal('host, TCP', 'system calls for a 4 KiB write, client and target, '
-             'depth 32', 2, 0.5, _calls('counts', '4k random write d32',
-                                        'both'),
-             'scripts/bench --counts', less=True),
+        *[Goal('host, TCP', f'system calls for a 4 KiB {kind}, client and '
+               f'target, depth 32{way}', 2, 0.5,
+               _calls('counts', f'4k random {kind} d32{way}', 'both'),
+               'scripts/bench --counts', less=True)
+          for way in ('', ', FUSE over io_uring')
+          for kind in ('read', 'write')],
         Goal('target', 'user instructions for a 4 KiB read, RAM volume', 2500,
              1500, lambda d: d['counts']['instructions']['target'],
              'scripts/bench --counts', less=True),
