@@ -175,13 +175,27 @@ static const char *method_volume_state(const struct volume *vol)
 	return "";
 }
 
+/* A job keeps its progress after its end. */
+static bool method_is_working(const struct volume *vol)
+{
+	enum volume_state state = volume_state(vol);
+
+	return state == VOLUME_FORMATTING || state == VOLUME_SANITIZING;
+}
+
+static int method_percent(const struct volume *vol)
+{
+	return method_is_working(vol)
+		       ? (int)((uint64_t)vol->job.progress * 100 / 65536)
+		       : 0;
+}
+
 /* 0: there is no job, or the time is not known yet. */
 static uint32_t method_seconds_left(const struct volume *vol)
 {
-	enum volume_state state = volume_state(vol);
 	uint32_t left = vol->job.seconds_left;
 
-	if (state != VOLUME_FORMATTING && state != VOLUME_SANITIZING)
+	if (!method_is_working(vol))
 		return 0;
 	return left < INT32_MAX ? left : INT32_MAX;
 }
@@ -196,8 +210,8 @@ static json_t *method_volume(const struct volume *vol)
 		(int)vol->block_size, "read_only", vol->read_only,
 		"write_cache", vol->dev.write_cache, "state",
 		method_volume_state(vol), "progress_percent",
-		(int)((uint64_t)vol->job.progress * 100 / 65536),
-		"seconds_left", (int)method_seconds_left(vol));
+		method_percent(vol), "seconds_left",
+		(int)method_seconds_left(vol));
 }
 
 static int method_compare_luns(const void *one, const void *two)
