@@ -159,7 +159,8 @@ serve() {
 	rdma-target --backing "$T/disk.img,name=disk" "$@" >"$T/log.t" 2>&1 &
 	SERVER=$!
 	t_pids="$t_pids $SERVER"
-	t_wait_for 10 grep -q 'rdma-fuse srp' "$T/log.t"
+	# With link-local addresses only, no address follows.
+	t_wait_for 10 grep -q '^To mount' "$T/log.t"
 }
 stop "$T_TARGET"
 truncate -s 16M "$T/disk.img"
@@ -430,6 +431,31 @@ by_bye() {
 	return $by_bye_res
 }
 t_check 'a target that comes is mounted, and one that says bye unmounted, at once' by_bye
+# The target itself no longer says anything, and the daemon does not ask of its own
+# accord.
+by_forged_bye() {
+	rdma-discover --daemon -f "$T/rules" --period 3600 -t 0.3 -v >"$T/log.daemon" 2>&1 &
+	DAEMON=$!
+	t_pids="$t_pids $DAEMON"
+	t_wait_for 10 grep -q 'looking for targets' "$T/log.daemon"
+	serve --listen "srp+tcp://127.0.0.2:$PORT"
+	t_wait_for 20 reads || return 1
+	kill -9 "$SERVER"
+	wait "$SERVER" 2>/dev/null
+	serve --listen "srp+tcp://127.0.0.2:$PORT" --discovery off
+	t_wait_for 20 reads || return 1
+	"$(dirname "$0")/forged_target.py" "$(id_of | head -n 1)" "srp+tcp://127.0.0.2:$PORT" bye
+	t_wait_for 20 grep -q 'stays; the target serves where it was' "$T/log.daemon" &&
+		reads && once
+	by_forged_bye_res=$?
+	cat "$T/log.daemon"
+	kill "$DAEMON"
+	wait "$DAEMON"
+	fusermount3 -uz "$T/mnt"
+	stop "$SERVER"
+	return $by_forged_bye_res
+}
+t_check 'a forged bye ends no mount of a target that serves' by_forged_bye
 
 # ---- the directory of the daemon
 

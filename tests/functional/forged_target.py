@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Answers requests for targets on the loopback interface with a forgery.
 
-    forged_target.py ID_EXT URI [forget | COUNT]
+    forged_target.py ID_EXT URI [forget | bye | COUNT]
 
 The forged answer says that a target with this identifier listens at URI. With
-"forget", the answer lacks the nonce. With COUNT, the answers are those of COUNT
+"forget", the answer lacks the nonce. With "bye", it answers nobody: it says that
+the target goes, and ends. With COUNT, the answers are those of COUNT
 targets, forged1 and up, with consecutive identifiers. Prints "ready" first, and
 a line for each query.
 """
@@ -14,16 +15,26 @@ import struct
 import sys
 
 GROUP, PORT = "239.255.83.82", 5555
-ANNOUNCE = 2
+ANNOUNCE, BYE = 2, 3
 
 
-def forge(name, id_ext, uri, head, nonce):
-    return (head + bytes([ANNOUNCE, 0, 1]) + nonce + struct.pack(">QQ", id_ext, id_ext) +
+def forge(name, id_ext, uri, head, nonce, kind=ANNOUNCE):
+    return (head + bytes([kind, 0, 1]) + nonce + struct.pack(">QQ", id_ext, id_ext) +
             bytes([len(name)]) + name + struct.pack(">H", len(uri)) + uri)
+
+
+def say_bye(id_ext, uri):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF,
+                    socket.inet_aton("127.0.0.1"))
+    sock.sendto(forge(b"forged", id_ext, uri, b"SRPd\1", bytes(8), BYE), (GROUP, PORT))
 
 
 def main():
     id_ext, uri = int(sys.argv[1], 16), sys.argv[2].encode()
+    if sys.argv[3:] == ["bye"]:
+        say_bye(id_ext, uri)
+        return
     forget = sys.argv[3:] == ["forget"]
     names = [b"forged"]
     if sys.argv[3:] and not forget:
