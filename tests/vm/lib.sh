@@ -109,6 +109,42 @@ _vm_end() {
 		ip route replace "$3" dev "$1" src "$2" table "$5"
 }
 
+# vm_two_namespaces: makes two network namespaces, host0 and host1, with a cable between
+# them, and in each a soft-RoCE device: rxe0 with 10.1.0.1 on link0, rxe1 with 10.1.0.2
+# on link1. Run programs there with vm_on. Exits with 77 (skipped) if this kernel's
+# soft-RoCE receives in the first namespace only, as that of Linux 6.1 does.
+vm_two_namespaces() {
+	local host
+
+	modprobe -a veth rdma_rxe ib_uverbs rdma_ucm || return
+	ip netns add host0 && ip netns add host1 || return
+	ip link add link0 netns host0 mtu 9000 type veth \
+		peer name link1 netns host1 mtu 9000 || return
+	for host in 0 1; do
+		ip -n host$host address add 10.1.0.$((host + 1))/24 dev link$host &&
+			ip -n host$host link set lo up &&
+			ip -n host$host link set link$host up &&
+			# The RDMA CM also looks for a route to the group.
+			ip -n host$host route add 239.0.0.0/8 dev link$host || return
+	done
+	for host in 0 1; do
+		vm_on $host rdma link add rxe$host type rxe netdev link$host || return
+		vm_on $host grep -qi ':12b7 ' /proc/net/udp || {
+			vm_say "soft-RoCE of Linux $(uname -r) has no socket in" \
+				"another network namespace"
+			exit 77
+		}
+		wait_for 20 _vm_port_is_active rxe$host || return
+	done
+	wait_for 20 test -c /dev/infiniband/rdma_cm
+}
+
+# vm_on HOST COMMAND...: runs it on a host of vm_two_namespaces. Files and mounts are
+# the same everywhere.
+vm_on() {
+	nsenter "--net=/run/netns/host$1" -- "${@:2}"
+}
+
 # vm_cable [NETEM...]: sets what the cable of vm_two_hosts does to packets in
 # both directions, in terms of tc-netem(8), e.g. "loss 2%". "loss 100%" cuts the
 # cable without a notice to either end. Without arguments it is a good cable
