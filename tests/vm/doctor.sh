@@ -80,7 +80,7 @@ rdma link delete rxe0
 ip link delete d0
 vm_two_hosts
 target_start --listen srp+rdma://10.1.0.1 --backing ram:16M
-says 0 'ok rdma cm connected to 10.1.0.1:5555 by rxe1 ok login' \
+says 0 'ok rdma cm connected to 10.1.0.1:5555 by rxe1: P_Key 0xffff, service level 0, GID ::ffff:10.1.0.2 ok login' \
 	rdma-doctor srp+rdma://10.1.0.1
 for rule in "iif link0 udp dport 4791 drop" "iif link1 udp dport 4791 drop" \
 	"iif link0 udp dport 4791 reject"; do
