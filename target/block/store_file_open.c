@@ -192,7 +192,7 @@ static int open_once(const struct open_call *c)
 
 /* After a process was killed, its device stays exclusively open until its last
  * I/O has ended. */
-static int open_patiently(const struct open_call *c, int *ret_fd)
+static int open_when_free(const struct open_call *c, int *ret_fd)
 {
 	struct file_wait wait = { 0 };
 	int fd = open_once(c);
@@ -517,7 +517,7 @@ static int open_and_describe(struct open_call *c, struct file_store *file)
 	int err = check_kind(c);
 
 	if (!err)
-		err = open_patiently(c, &file->fd);
+		err = open_when_free(c, &file->fd);
 	if (!err)
 		err = lock_file(c, file->fd);
 	/* The file that was opened, even if its name belongs to another one

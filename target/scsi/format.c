@@ -208,7 +208,7 @@ static void exit_written(struct unit_turn *turn, int err)
 	struct scsi_task *task = container_of(turn, struct scsi_task, turn);
 
 	if (!err)
-		volume_job_forgive(task->vol, VOLUME_SANITIZE_FAILED);
+		volume_job_clear_failure(task->vol, VOLUME_SANITIZE_FAILED);
 	unit_turn_end(task->vol);
 	if (err)
 		scsi_task_fail_state(task);

@@ -450,7 +450,7 @@ void volume_job_resume(struct volume *vol, struct block_worker *w)
 		volume_log(LOG_NOTICE, NULL, vol, "SANITIZE starts again");
 }
 
-bool volume_job_forgive(struct volume *vol, enum volume_state failed)
+bool volume_job_clear_failure(struct volume *vol, enum volume_state failed)
 {
 	int state = failed;
 

@@ -111,7 +111,7 @@ void volume_job_restore(struct volume *vol, const struct state_job *job);
 void volume_job_resume(struct volume *vol, struct block_worker *w);
 
 /* Leaves a failed state, if the volume is in it. Thread: any. */
-bool volume_job_forgive(struct volume *vol, enum volume_state failed);
+bool volume_job_clear_failure(struct volume *vol, enum volume_state failed);
 
 /* Ends the running job soon, and no job begins any more. Thread: any. */
 void volume_job_stop(struct volume *vol);

@@ -504,7 +504,7 @@ static void directory_that_another_target_removes_is_made_again(void **state)
 	assert_int_equal(access(one_path, F_OK), -1);
 }
 
-static void lock_of_a_stranger_does_not_prevent_a_start(void **state)
+static void lock_of_another_process_does_not_prevent_a_start(void **state)
 {
 	struct control *c;
 	struct error e;
@@ -597,7 +597,7 @@ int main(void)
 	T_ADD(&t, target_that_ends_leaves_the_socket_of_the_next);
 	T_ADD(&t, targets_that_start_together_keep_their_socket);
 	T_ADD(&t, directory_that_another_target_removes_is_made_again);
-	T_ADD(&t, lock_of_a_stranger_does_not_prevent_a_start);
+	T_ADD(&t, lock_of_another_process_does_not_prevent_a_start);
 	T_ADD(&t, target_that_hangs_keeps_its_socket);
 	T_ADD(&t, socket_of_another_kind_is_not_replaced);
 	for (size_t i = 0; i < t.cnt; i++) {
