@@ -84,7 +84,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 
 static struct request *request_of(struct rbp_io *io)
 {
-	return (struct request *)((char *)io - offsetof(struct request, io));
+	return (struct request *)(void *)((char *)io -
+					  offsetof(struct request, io));
 }
 
 static void host_done(struct rbp_io *io, int res)
