@@ -696,8 +696,8 @@ static int qos_set_params(void *v, const struct rbp_arg *args, char *msg,
 	qos_bucket_set_rate(&g->bytes, wanted.bytes.rate, now);
 	g->burst_ns = wanted.burst_ns;
 	/* Waiting requests may now pass at another time. */
-	TAILQ_FOREACH(f, &g->flows, node)
-	eventfd_write(f->queue->wake_fd, 1);
+	for (f = TAILQ_FIRST(&g->flows); f; f = TAILQ_NEXT(f, node))
+		eventfd_write(f->queue->wake_fd, 1);
 	pthread_mutex_unlock(&g->lock);
 	return 0;
 }

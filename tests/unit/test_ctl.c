@@ -236,6 +236,11 @@ static void top_ends_with_the_target(void **state)
 	assert_int_equal(run_top(two_samples, "0.1", "9"), CTL_UNREACHABLE);
 	assert_non_null(strstr(printed, "target sessions 2"));
 	free(printed);
+}
+
+static void top_prints_nothing_without_a_target(void **state)
+{
+	log_level = LOG_ERROR;
 	assert_int_equal(run_top(two_samples + 2, "0.1", "9"), CTL_UNREACHABLE);
 	assert_string_equal(printed, "");
 	free(printed);
@@ -342,6 +347,7 @@ int main(void)
 	T_ADD_ROWS(&t, print_rows, prints);
 	T_ADD(&t, top_prints_a_sample_and_ends);
 	T_ADD(&t, top_ends_with_the_target);
+	T_ADD(&t, top_prints_nothing_without_a_target);
 	T_ADD_ROWS(&t, usage_rows, top_refuses);
 	T_ADD_ROWS(&t, difference_rows, difference);
 	T_ADD(&t, times_have_units);
