@@ -73,9 +73,27 @@ d_start() {
 
 d_serves_or_ended() { grep -qs 'rdma-fuse srp' "$d_log" || t_is_gone "$d_pid"; }
 
+# "wait" of a page: the commands in the background end. Not the shell's own wait, which
+# would say nothing about one that hangs.
+d_wait() {
+	for d_pid in $t_pids; do
+		t_wait_for 3 t_is_gone "$d_pid" || d_tell_what_hangs "$d_pid"
+	done
+}
+
+d_tell_what_hangs() { # PID
+	echo "still there: $(tr '\0' ' ' <"/proc/$1/cmdline")"
+	ps -L -o lwp=,stat=,wchan:24=,comm= -p "$1"
+	! command -v gdb >/dev/null ||
+		timeout 30 gdb -p "$1" -batch -ex 'thread apply all backtrace' 2>/dev/null
+	tail -n 20 "$d_log"
+	return 1
+}
+
 d_run() { # COMMAND
 	: >"$T/out"
 	case $1 in
+	wait) d_wait >"$T/out" 2>&1 ;;
 	*'&') d_start "$1" ;;
 	*) eval "$1" >"$T/out" 2>&1 ;;
 	esac
