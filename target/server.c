@@ -214,12 +214,43 @@ static int server_catch_signals(struct server *s, struct error *e)
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	signal(SIGPIPE, SIG_IGN);
-	pthread_sigmask(SIG_BLOCK, &set, &s->old_mask);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	s->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (s->signal_fd >= 0)
 		return 0;
 	error_set(e, -errno, "cannot watch for signals: %s", strerror(errno));
 	return e->err;
+}
+
+/* For the handler. */
+static struct server *server_ending;
+
+static void server_exit_at_once(int sig)
+{
+	static const char text[] =
+		"rdma-target: error: a signal while it ends: exiting at once\n";
+
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
+		/* There is nothing else to do about it. */
+	}
+	pidfile_remove(&server_ending->pidfile);
+	_exit(EXIT_FAILURE);
+}
+
+/* Nobody reads signal_fd any more, and a plugin may take long to close its
+ * volume, or never return. */
+static void server_let_signals_end(struct server *s)
+{
+	struct sigaction exits = { .sa_handler = server_exit_at_once };
+	sigset_t set;
+
+	server_ending = s;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaction(SIGTERM, &exits, NULL);
+	sigaction(SIGINT, &exits, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 static void server_watch_signals(struct server *s)
@@ -409,6 +440,7 @@ static int server_get_ready(struct server *s, struct error *e)
 /* Undoes all steps, also if only some of them were done. */
 static void server_tear_down(struct server *s)
 {
+	server_let_signals_end(s);
 	heartbeat_end(s);
 	responder_close(s);
 	export_close(s);

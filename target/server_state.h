@@ -86,7 +86,6 @@ struct server {
 	struct srp_port_id id;
 	struct listen_points points;
 
-	sigset_t old_mask;
 	int signal_fd;
 	struct reactor_watch signals;
 	int stop_signal; /* the signal that stops the target; 0: none */

@@ -26,4 +26,18 @@ t_check 'the log says it from time to time' t_wait_for 30 grep -Eq \
 	'stopping for [0-9]+ s: waits for 1 commands of 1 sessions' "$T/target.log"
 kill -USR1 "$T_TARGET"
 t_check 'it ends when the read is released' wait "$T_TARGET"
+fusermount3 -u "$T/mnt"
+
+# A store that does not return from close(), when no worker runs any more.
+mkfifo "$T/fifo.close"
+ends_at_once() {
+	kill "$T_TARGET"
+	wait "$T_TARGET"
+	[ $? = 1 ] && grep -q 'exiting at once' "$T/target.log" && [ ! -e "$T/pid" ]
+}
+export RDMA_BLOCK_PLUGIN_PATH=$BUILD/tests/plugins
+t_target --pidfile "$T/pid" --backing "hang:$T/fifo"
+kill "$T_TARGET"
+t_check 'a store hangs in its end' t_wait_for 10 grep -q 'stopped$' "$T/target.log"
+t_check 'a second signal ends the target, and its PID file' ends_at_once
 t_done

@@ -2,10 +2,12 @@
 /*
  * A store for tests whose functions may not return. LOCATION is the path of a
  * FIFO. While it exists, reads and writes of the upper half, and measuring,
- * wait until a process opens the FIFO for writing.
+ * wait until a process opens the FIFO for writing. Closing waits for LOCATION.close
+ * in the same way.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +39,10 @@ static int store_open(struct rbp_vol *vol, const char *location,
 
 static void store_close(void *v)
 {
+	char fifo[4096];
+
+	snprintf(fifo, sizeof(fifo), "%s.close", (const char *)v);
+	hang(fifo);
 	free(v);
 }
 
