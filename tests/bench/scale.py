@@ -5,15 +5,17 @@ Measures rdma-target with many volumes, large volumes, deep queues, many clients
 and channels, and how fast it starts: the figures of docs/scaling.md. The cases
 are measured in turns. Prints the median of the rounds.
 
-Usage: scale.py BUILD WHAT [ROUNDS]
+Usage: scale.py BUILD WHAT [ROUNDS [PLOT]]
 
 WHAT: sizes, cost, depth, fair, initiators, volumes, channels or start.
+PLOT: an SVG file, for initiators, volumes and channels. Needs gnuplot.
 """
 
 import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -167,26 +169,62 @@ def fair(build, work, rounds):
               f'({min(values):.0f} to {max(values):.0f}) |')
 
 
+# Key and title of each plot of a page.
+PLOTS = (('iops', 'reads a second'), ('us_p99', 'p99, µs'),
+         ('fairness', "Jain's index"), ('kib', 'most resident, KiB'))
+
+
 def spread(cases, lun, rounds):
     """Prints a row for each of @cases, which are options of srpi-bench by
-    name."""
+    name. Returns the medians of each."""
     print('| | a second | median, us | p99, us | fairness (least) '
           '| us of the target for each | most resident KiB |\n'
           '|---|---|---|---|---|---|---|')
     seen = {name: [] for name in cases}
     for _ in range(rounds):
         for name, (to, options) in cases.items():
-            seen[name].append((to.bench((*options, '-s', '2'), lun),
-                               to.cpu_per_op(options, lun),
-                               to.resident_kib('VmHWM')))
-    for name, runs in seen.items():
-        figures = [median([done[key] for done, _, _ in runs])
-                   for key in ('iops', 'us_median', 'us_p99')]
-        print(f'| {name} | ' + ' | '.join(f'{f:,.0f}' for f in figures) +
-              f' | {median([d["fairness"] for d, _, _ in runs]):.3f} '
-              f'({min(d["fairness"] for d, _, _ in runs):.3f}) '
-              f'| {median([u for _, u, _ in runs]):.1f} '
-              f'| {median([kib for _, _, kib in runs]):,.0f} |')
+            done = to.bench((*options, '-s', '2'), lun)
+            done['cpu_us'] = to.cpu_per_op(options, lun)
+            done['kib'] = to.resident_kib('VmHWM')
+            seen[name].append(done)
+    rows = {name: {key: median([done[key] for done in runs])
+                   for key in ('iops', 'us_median', 'us_p99', 'fairness',
+                               'cpu_us', 'kib')}
+            for name, runs in seen.items()}
+    for name, row in rows.items():
+        least = min(done['fairness'] for done in seen[name])
+        print(f'| {name} | {row["iops"]:,.0f} | {row["us_median"]:,.0f} '
+              f'| {row["us_p99"]:,.0f} | {row["fairness"]:.3f} ({least:.3f}) '
+              f'| {row["cpu_us"]:.1f} | {row["kib"]:,.0f} |')
+    return rows
+
+
+def plot(rows, path):
+    """Draws a page of four plots, with a bar for each of @rows."""
+    data = '\n'.join(f'"{name}" ' + ' '.join(f'{row[key]:.4f}'
+                                             for key, _ in PLOTS)
+                     for name, row in rows.items())
+    plots = '\n'.join(f'set title "{title}"\n'
+                      f'plot $data using 0:{i + 2}:(0.6):xtic(1) '
+                      'linecolor rgb "#3f6fb5"'
+                      for i, (_, title) in enumerate(PLOTS))
+    script = f'''
+$data << end
+{data}
+end
+set terminal svg size 900,620 font "sans,11" background "white"
+set output "{path}"
+set multiplot layout 2,2
+set style data boxes
+set style fill solid 0.6 border -1
+set yrange [0:*]
+set xrange [-0.6:{len(rows) - 0.4}]
+set grid ytics
+set key off
+{plots}
+unset multiplot
+'''
+    subprocess.run(['gnuplot'], input=script, text=True, check=True)
 
 
 def initiators(build, work, rounds):
@@ -195,7 +233,7 @@ def initiators(build, work, rounds):
     cases = {f'{n} initiators': (Target(build, work, ['ram:256M']),
                                  ('-i', str(n)))
              for n in (1, 16, 256, 1024)}
-    spread(cases, 0, rounds)
+    return spread(cases, 0, rounds)
 
 
 def volumes(build, work, rounds):
@@ -203,7 +241,7 @@ def volumes(build, work, rounds):
     cases = {f'{n} volumes': (Target(build, work, ['ram:1M'] * n),
                               ('-i', '16'))
              for n in (1, 16, 256)}
-    spread(cases, None, rounds)
+    return spread(cases, None, rounds)
 
 
 def channels(build, work, rounds):
@@ -211,7 +249,7 @@ def channels(build, work, rounds):
     cases = {f'{n} channels': (Target(build, work, ['ram:256M']),
                                ('-c', str(n), '-d', '32'))
              for n in (1, 2, 4, 8)}
-    spread(cases, 0, rounds)
+    return spread(cases, 0, rounds)
 
 
 def milliseconds(begun):
@@ -242,13 +280,15 @@ def main():
     what = {f.__name__: f for f in (sizes, cost, depth, fair, initiators,
                                     volumes, channels)}
     what['start'] = start_times
-    if len(sys.argv) not in (3, 4) or sys.argv[2] not in what:
+    if len(sys.argv) not in (3, 4, 5) or sys.argv[2] not in what:
         print(__doc__.strip(), file=sys.stderr)
         return 2
-    rounds = int(sys.argv[3]) if len(sys.argv) == 4 else 5
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
     work = tempfile.mkdtemp(prefix='scale-')
     try:
-        what[sys.argv[2]](sys.argv[1], work, rounds)
+        rows = what[sys.argv[2]](sys.argv[1], work, rounds)
+        if len(sys.argv) > 4:
+            plot(rows, sys.argv[4])
     except Failed as e:
         print(f'scale.py: {e}', file=sys.stderr)
         return 1
