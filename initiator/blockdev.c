@@ -130,13 +130,6 @@ static uint64_t make_unmap(struct srpi_io *sio, uint64_t left)
 	return blocks * bs;
 }
 
-static uint64_t make_discard(struct srpi_io *sio, uint64_t left)
-{
-	if (blockdev_volume_of(sio)->unmap_by_write_same)
-		return make_write_same(sio, left, SCSI_WRITE_SAME_UNMAP);
-	return make_unmap(sio, left);
-}
-
 /* For targets without WRITE SAME: plain writes of zeroes. */
 static uint64_t make_zero_write(struct srpi_io *sio, uint64_t left)
 {
@@ -150,16 +143,56 @@ static uint64_t make_zero_write(struct srpi_io *sio, uint64_t left)
 	return len;
 }
 
-static uint64_t blockdev_make_zeroes(struct srpi_io *sio, uint64_t left)
+/*
+ * SBC-3: what WRITE SAME with the UNMAP bit does not deallocate, it zeroes. Some
+ * targets take the bit for a request to discard, and the store behind them
+ * ignores what is less than a granule: Linux's LIO above scsi_debug. So only
+ * whole granules get the bit.
+ */
+static uint64_t make_unmapped_zeroes(struct srpi_io *sio, uint64_t left)
+{
+	const struct ini_volume *vol = blockdev_volume_of(sio);
+	uint64_t bs = vol->info.block_size;
+	uint64_t granule = vol->info.unmap_granularity;
+	uint64_t at = sio->offset + io_of(sio)->pos;
+	uint64_t before;
+
+	if (granule <= bs)
+		return make_write_same(sio, left, SCSI_WRITE_SAME_UNMAP);
+	/* to the begin of a granule */
+	before = (vol->unmap_alignment % granule + granule - at % granule) %
+		 granule;
+	if (before || left < granule)
+		return make_write_same(sio, before ? min64(before, left) : left,
+				       0);
+	left = min64(left, vol->max_write_same_blocks * bs);
+	return make_write_same(sio, left - left % granule,
+			       SCSI_WRITE_SAME_UNMAP);
+}
+
+static uint64_t blockdev_make_zeroes(struct srpi_io *sio, uint64_t left,
+				     bool may_unmap)
 {
 	struct ini_volume *vol = blockdev_volume_of(sio);
 
 	if (vol->no_write_same)
 		return make_zero_write(sio, left);
-	return make_write_same(sio, left,
-			       sio->discard && vol->write_same_unmap
-				       ? SCSI_WRITE_SAME_UNMAP
-				       : 0);
+	if (may_unmap && vol->write_same_unmap)
+		return make_unmapped_zeroes(sio, left);
+	return make_write_same(sio, left, 0);
+}
+
+/* If the volume has unmap_zeroes, UNMAP would not do: the target may leave
+ * blocks as they are. */
+static uint64_t make_discard(struct srpi_io *sio, uint64_t left)
+{
+	const struct ini_volume *vol = blockdev_volume_of(sio);
+
+	if (vol->write_same_unmap)
+		return blockdev_make_zeroes(sio, left, /* may_unmap= */ true);
+	if (vol->unmap_by_write_same)
+		return make_write_same(sio, left, SCSI_WRITE_SAME_UNMAP);
+	return make_unmap(sio, left);
 }
 
 #define LBA_STATUS_LEN (SCSI_LBA_STATUS_HEADER_LEN + SCSI_LBA_STATUS_DESC_LEN)
@@ -172,7 +205,7 @@ static uint64_t make_step(struct srpi_io *sio, uint64_t left)
 	if (sio->op == SRPI_DISCARD)
 		return make_discard(sio, left);
 	if (sio->op == SRPI_WRITE_ZEROES)
-		return blockdev_make_zeroes(sio, left);
+		return blockdev_make_zeroes(sio, left, sio->discard);
 	return make_rw(sio, left);
 }
 
@@ -182,8 +215,10 @@ static uint64_t make_step(struct srpi_io *sio, uint64_t left)
 static bool without_write_same(struct srpi_io *sio, int err)
 {
 	struct ini_volume *vol = blockdev_volume_of(sio);
+	bool zeroes = sio->op == SRPI_WRITE_ZEROES ||
+		      (sio->op == SRPI_DISCARD && vol->write_same_unmap);
 
-	if (sio->op != SRPI_WRITE_ZEROES || vol->no_write_same ||
+	if (!zeroes || vol->no_write_same ||
 	    (err != -EOPNOTSUPP && err != -EINVAL))
 		return false;
 	vol->no_write_same = true;

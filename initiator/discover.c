@@ -170,6 +170,7 @@ static int learn_limits(struct ini_discovery *d, size_t len)
 	d->vol.info.max_transfer = lim.max_transfer_blocks;
 	d->vol.info.optimal_transfer = lim.optimal_transfer_blocks;
 	d->vol.info.unmap_granularity = lim.unmap_granularity_blocks;
+	d->vol.unmap_alignment = lim.unmap_alignment_blocks;
 	d->vol.max_unmap_blocks =
 		lim.max_unmap_descs ? lim.max_unmap_blocks : 0;
 	d->vol.max_write_same_blocks =
@@ -198,7 +199,7 @@ static int learn_provisioning(struct ini_discovery *d, size_t len)
 	d->vol.info.unmap = p.lbpu || p.lbpws;
 	d->vol.info.unmap_zeroes |= p.lbprz;
 	d->vol.unmap_by_write_same = p.lbpws && !p.lbpu;
-	d->vol.write_same_unmap = p.lbpws && p.lbprz;
+	d->vol.write_same_unmap = p.lbpws;
 	return 0;
 }
 
@@ -370,12 +371,20 @@ static void settle_limits(struct ini_volume *vol)
 		max = 4u << 20;
 	info->max_transfer = (uint32_t)max;
 	info->optimal_transfer = optimal <= max ? (uint32_t)optimal : 0;
-	info->unmap_granularity *= info->block_size;
 	if (vol->max_unmap_blocks == 0 && !vol->unmap_by_write_same)
 		info->unmap = false;
 	/* SBC-3: 0 is "not reported". Every target takes this number. */
 	if (vol->max_write_same_blocks == 0)
 		vol->max_write_same_blocks = 0xffff;
+	/* LBPRZ is about blocks that are deallocated. Whether UNMAP deallocates
+	 * a block is up to the target. WRITE SAME with the UNMAP bit has to
+	 * leave zeroes. */
+	if (!info->unmap_zeroes ||
+	    info->unmap_granularity > vol->max_write_same_blocks)
+		vol->write_same_unmap = false;
+	info->unmap_zeroes = vol->write_same_unmap;
+	info->unmap_granularity *= info->block_size;
+	vol->unmap_alignment *= info->block_size;
 }
 
 /* The state of the group of our port counts. If that group is unknown, those

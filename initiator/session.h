@@ -98,8 +98,9 @@ struct ini_volume {
 	uint8_t block_shift;	   /* info.block_size is 1 << block_shift */
 	uint32_t max_unmap_blocks; /* per command; 0: no UNMAP */
 	uint32_t max_write_same_blocks;
+	uint64_t unmap_alignment; /* offset of a granule, bytes */
 	bool unmap_by_write_same; /* LBPWS without LBPU */
-	bool write_same_unmap;	  /* LBPWS and LBPRZ */
+	bool write_same_unmap;	  /* LBPWS and LBPRZ; it takes a granule */
 	bool no_write_same;	  /* the target refused it */
 	bool cache_unknown;	  /* not reported; write_cache is true */
 	bool is_known; /* all questions that are needed have answers */

@@ -394,7 +394,7 @@ struct srpi_volume_info {
 	bool write_cache; /* written data needs SRPI_FLUSH to be stable */
 	bool fua;
 	bool unmap;	   /* SRPI_DISCARD frees space */
-	bool unmap_zeroes; /* discarded blocks read as zeroes */
+	bool unmap_zeroes; /* all discarded blocks read as zeroes */
 	bool rotational;
 };
 

@@ -165,7 +165,9 @@ static void srpst_done(struct srpi_io *srp, int res)
 			return;
 	} else if (!res && io->op == RBP_EXTENT) {
 		io->extent_len = srp->extent_len;
-		io->extent_mapped = srp->extent_mapped;
+		/* What is not allocated reads as zeroes. */
+		io->extent_mapped =
+			srp->extent_mapped || !n->vol->info.unmap_zeroes;
 	} else if (!res && srpst_has_data(n)) {
 		if (io->op == RBP_READ)
 			memcpy((uint8_t *)io->buf + n->done, n->buf, srp->len);

@@ -54,9 +54,16 @@ static void t_session_describe(struct t_session *t, struct t_tgt_send *s)
 			    .active = t->o.active },
 		.blocks = t->blocks,
 		.block_size = t->block_size,
+		.unmap = t->o.is_thin,
+		.lbprz = t->o.is_thin && !t->o.no_lbprz,
+		.max_unmap_blocks = t->o.is_thin ? BLOCKS : 0,
+		.max_unmap_descs = t->o.is_thin,
+		.unmap_granularity_blocks = t->o.granularity,
+		.unmap_alignment_blocks = t->o.alignment,
+		.max_write_same_blocks = t->o.max_write_same,
 	};
 	uint64_t luns[2];
-	uint8_t pages[3];
+	uint8_t pages[5];
 	struct t_tgt_disk disk = { .info = &info,
 				   .luns = luns,
 				   .pages = pages };
@@ -70,20 +77,49 @@ static void t_session_describe(struct t_session *t, struct t_tgt_send *s)
 		pages[disk.page_cnt++] = SCSI_VPD_UNIT_SERIAL_NUMBER;
 		pages[disk.page_cnt++] = SCSI_VPD_DEVICE_IDENTIFICATION;
 	}
+	if (t->o.is_thin) {
+		pages[disk.page_cnt++] = SCSI_VPD_BLOCK_LIMITS;
+		pages[disk.page_cnt++] = SCSI_VPD_PROVISIONING;
+	}
 	if (t->o.has_store)
 		pages[disk.page_cnt++] = SCSI_VPD_STORE;
 	len = s->cmd.evpd && !disk.page_cnt
 		      ? -1
 		      : t_tgt_disk_data(&disk, &s->cmd, s->data, DATA_LEN);
+	if (t->o.no_lbpws && s->cmd.evpd &&
+	    s->cmd.page_code == SCSI_VPD_PROVISIONING)
+		s->data[5] &= (uint8_t)~0x60;
 	if (len < 0)
 		t_tgt_refuse(s);
 	else
 		t_tgt_respond(s, (uint32_t)len);
 }
 
+static void t_session_note_clear(struct t_session *t,
+				 const struct scsi_cmd *cmd)
+{
+	size_t len = strlen(t->clears);
+	char sign = cmd->op == SCSI_OP_WRITE ? 'w' : cmd->unmap ? 'd' : 'z';
+
+	if (cmd->op == SCSI_OP_UNMAP)
+		snprintf(t->clears + len, sizeof(t->clears) - len, "u ");
+	else
+		snprintf(t->clears + len, sizeof(t->clears) - len, "%c%u+%u ",
+			 sign, (unsigned int)cmd->lba,
+			 (unsigned int)cmd->blocks);
+}
+
+static void t_session_clear(struct t_session *t, struct t_tgt_send *s)
+{
+	t_session_note_clear(t, &s->cmd);
+	t_tgt_respond(s, 0);
+}
+
 static void t_session_write(struct t_session *t, struct t_tgt_send *s)
 {
 	t->writes++;
+	if (t->o.is_thin)
+		t_session_note_clear(t, &s->cmd);
 	t->lbas[t->lba_cnt] = (uint32_t)s->cmd.lba;
 	t->came_by[t->lba_cnt++] = s->ch == t->chans[0] ? '0' : '1';
 	T_MUST(t->lba_cnt < ARRAY_SIZE(t->lbas));
@@ -141,6 +177,10 @@ static void t_session_answer(struct t_session *t, struct t_tgt_send *s)
 		return;
 	case SCSI_OP_WRITE:
 		t_session_write(t, s);
+		return;
+	case SCSI_OP_WRITE_SAME:
+	case SCSI_OP_UNMAP:
+		t_session_clear(t, s);
 		return;
 	case SCSI_OP_SYNC_CACHE:
 		t_session_sync(t, s);

@@ -50,6 +50,13 @@ struct t_session_options {
 	bool follows;	    /* follow_volumes */
 	bool has_second;    /* a second volume, LUN 1 */
 	int keep_alive_ms;
+	bool is_thin; /* blocks can be deallocated */
+	bool no_lbprz;
+	bool no_lbpws; /* UNMAP only */
+	/* In blocks; 0: not reported. */
+	uint32_t granularity;
+	uint32_t alignment;
+	uint32_t max_write_same;
 };
 
 /* Commands that get another answer than usual. */
@@ -96,6 +103,10 @@ struct t_session {
 	uint32_t lbas[32]; /* LBAs of the writes since the last login */
 	char came_by[32];  /* channels of these writes, as digits; a string */
 	unsigned int lba_cnt;
+	/* Commands that may clear blocks: "u" UNMAP, "z" WRITE SAME, "d" the
+	 * same with the UNMAP bit, "w" WRITE. LBA+BLOCKS follows, but not for
+	 * UNMAP. */
+	char clears[160];
 	unsigned int syncs;	 /* SYNCHRONIZE CACHE received */
 	unsigned int turs;	 /* TEST UNIT READY received */
 	unsigned int refused;	 /* refused because of standby */

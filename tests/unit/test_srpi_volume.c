@@ -333,6 +333,143 @@ static void other_block_size_is_another_volume(void **state)
 	t_session_free(t);
 }
 
+/* ---- discarding ---- */
+
+static const struct clear_row {
+	const char *name;
+	struct t_session_options o;
+	enum srpi_op op;
+	uint64_t lba;
+	uint64_t blocks;
+	bool zeroes; /* the volume says that discarded blocks read as zeroes */
+	const char *commands;
+} clear_rows[] = {
+	{ "discard, in blocks",
+	  { .max_write_same = 64 },
+	  SRPI_DISCARD,
+	  3,
+	  70,
+	  true,
+	  "d3+64 d67+6 " },
+	{ "discard, of whole granules",
+	  { .granularity = 8 },
+	  SRPI_DISCARD,
+	  16,
+	  24,
+	  true,
+	  "d16+24 " },
+	{ "discard, of parts of granules",
+	  { .granularity = 8 },
+	  SRPI_DISCARD,
+	  3,
+	  23,
+	  true,
+	  "z3+5 d8+16 z24+2 " },
+	{ "discard, less than a granule",
+	  { .granularity = 8 },
+	  SRPI_DISCARD,
+	  9,
+	  5,
+	  true,
+	  "z9+5 " },
+	{ "discard, up to the end of a granule",
+	  { .granularity = 8 },
+	  SRPI_DISCARD,
+	  14,
+	  2,
+	  true,
+	  "z14+2 " },
+	{ "discard, granules with an offset",
+	  { .granularity = 8, .alignment = 3 },
+	  SRPI_DISCARD,
+	  8,
+	  16,
+	  true,
+	  "z8+3 d11+8 z19+5 " },
+	{ "discard, more than a command takes",
+	  { .granularity = 8, .max_write_same = 20 },
+	  SRPI_DISCARD,
+	  7,
+	  41,
+	  true,
+	  "z7+1 d8+16 d24+16 d40+8 " },
+	{ "discard, a granule is more than a command takes",
+	  { .granularity = 8, .max_write_same = 7 },
+	  SRPI_DISCARD,
+	  3,
+	  20,
+	  false,
+	  "u " },
+	{ "discard, blocks may keep their data",
+	  { .no_lbprz = true },
+	  SRPI_DISCARD,
+	  3,
+	  20,
+	  false,
+	  "u " },
+	{ "discard, by UNMAP only",
+	  { .no_lbpws = true, .granularity = 8 },
+	  SRPI_DISCARD,
+	  3,
+	  20,
+	  false,
+	  "u " },
+	{ "zero, may discard",
+	  { .granularity = 8 },
+	  SRPI_WRITE_ZEROES,
+	  3,
+	  23,
+	  true,
+	  "z3+5 d8+16 z24+2 " },
+	{ "zero, may discard, by UNMAP only",
+	  { .no_lbpws = true, .granularity = 8 },
+	  SRPI_WRITE_ZEROES,
+	  3,
+	  23,
+	  false,
+	  "z3+23 " },
+};
+
+/* The blocks must be zero whatever the target does about UNMAP, and also where
+ * the range has a part of a granule. */
+static void discarded_blocks_are_zeroed(void **state)
+{
+	const struct clear_row *row = *state;
+	struct t_session_options o = row->o;
+	struct t_session *t;
+	struct srpi_io io = { .op = row->op,
+			      .offset = row->lba * BLK,
+			      .len = row->blocks * BLK,
+			      .discard = true };
+
+	o.is_thin = true;
+	t = t_session_new(&o);
+	assert_true(srpi_volume_info(t->session, 0)->unmap);
+	assert_int_equal(srpi_volume_info(t->session, 0)->unmap_zeroes,
+			 row->zeroes);
+	assert_int_equal(srpi_io_wait(t->ctx, t->session, &io), 0);
+	assert_string_equal(t->clears, row->commands);
+	t_session_free(t);
+}
+
+static void discards_go_on_without_write_same(void **state)
+{
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.is_thin = true, .granularity = 8 });
+	struct srpi_io io = { .op = SRPI_DISCARD, .len = 8 * BLK };
+
+	t->override = (struct t_override){
+		.opcode = 0x93,
+		.status = SCSI_STATUS_CHECK_CONDITION,
+		.sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
+				    SCSI_ASC_INVALID_OPCODE),
+		.cnt = 1,
+	};
+	assert_int_equal(srpi_io_wait(t->ctx, t->session, &io), 0);
+	assert_string_equal(t->clears, "w0+8 ");
+	t_session_free(t);
+}
+
 /* ---- exchanges ---- */
 
 static const struct vendor_row {
@@ -371,6 +508,8 @@ int main(void)
 	T_ADD_ROWS(&table, away_rows, volume_that_was_away_tells_of_its_cache);
 	T_ADD(&table, volume_that_changes_while_asked_is_asked_again);
 	T_ADD(&table, other_block_size_is_another_volume);
+	T_ADD_ROWS(&table, clear_rows, discarded_blocks_are_zeroed);
+	T_ADD(&table, discards_go_on_without_write_same);
 	T_ADD_ROWS(&table, vendor_rows, buffer_of_no_other_vendor_is_written);
 	return t_run(&table);
 }

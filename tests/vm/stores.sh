@@ -49,6 +49,14 @@ nbd_servers() {
 		--export type=nbd,id=e,node-name=disk,name=disk,writable=on
 }
 
+# Finds the disk of scsi_debug, and sets $small.
+find_small() {
+	small=$(ls -d /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/* \
+		2>/dev/null) || return
+	small=/dev/${small##*/}
+	[ -b "$small" ]
+}
+
 below_start() {
 	truncate -s 32M "$work/below.img"
 	"$BUILD/target/rdma-target" --pidfile "$work/below.pid" \
@@ -88,10 +96,21 @@ mkdir "$work/state" "$work/below.state" /mnt/all
 
 step "the servers start"
 nbd_servers
-vm_kernel_target --initiator "$initiator" ram:32M
-kernel="srp+rdma://$VM_TARGET_DEST/RAMDISK-MCP"
-kernel+="?id_ext=$VM_ID_EXT&ioc_guid=$VM_IOC_GUID&initiator=$initiator"
+modprobe scsi_debug dev_size_mb=32 lbpu=1 lbpws=1 lbprz=1 unmap_granularity=128 \
+	unmap_alignment=8
+wait_for 20 find_small
+vm_kernel_target --initiator "$initiator" ram:32M "$small"
+names_of_kernel="id_ext=$VM_ID_EXT&ioc_guid=$VM_IOC_GUID&initiator=$initiator"
+kernel="srp+rdma://$VM_TARGET_DEST/RAMDISK-MCP?$names_of_kernel"
 below_start
+
+# The disk, and the kernel's target with it, say that unmapped blocks read as zeroes.
+# The disk only unmaps whole 64 KiB, and ignores the rest of an UNMAP, and of a WRITE
+# SAME with the UNMAP bit.
+step "a disk that ignores parts of an UNMAP is a store that keeps the contract"
+"$BUILD/target/rdma-target" --check-plugin \
+	"srp:srp+rdma://$VM_TARGET_DEST/IBLOCK?$names_of_kernel" | tee "$VM_OUT/check"
+grep -q '^unmapping.* ok$' "$VM_OUT/check"
 
 step "one target serves all of them"
 target_start --verbose --state-dir "$work/state" --threads 2 \
