@@ -22,6 +22,9 @@ static const unsigned int ask_at_ms[] = { 0, 200, 500 };
 /* Datagrams of an endpoint that are read before the next look at the clock. */
 #define READS_A_TURN 64
 
+/* How long to wait for the fabric, for each RDMA endpoint. */
+#define JOIN_MS 2000
+
 struct finder_host {
 	struct dgram_peer to;
 	bool answered;
@@ -60,6 +63,23 @@ static void finder_add(struct finder *f, int err, struct dgram *d)
 		dgram_close(d);
 }
 
+/* A fabric that works answers in milliseconds. */
+static int finder_open_rdma(struct finder *f, const struct ifaddrs *ifa,
+			    struct dgram **ret)
+{
+	int err = dgram_open_rdma(ifa->ifa_addr, ret, &f->why);
+
+	if (err)
+		return err;
+	err = dgram_await(*ret, JOIN_MS);
+	if (!err)
+		return 0;
+	dgram_close(*ret);
+	return error_set(&f->why, err,
+			 "cannot join the multicast group of RDMA by %s: %s",
+			 ifa->ifa_name, strerror(-err));
+}
+
 /* Opens the endpoints of an address. @asks: they are no members. RDMA has one
  * endpoint for both. */
 static void finder_open_at(struct finder *f, const struct ifaddrs *ifa,
@@ -75,7 +95,7 @@ static void finder_open_at(struct finder *f, const struct ifaddrs *ifa,
 		finder_add(f, err, d);
 	}
 	if (finder_uses(f, DGRAM_RDMA) && asks && xp_present(XP_KIND_FIRST)) {
-		err = dgram_open_rdma(ifa->ifa_addr, &d, &f->why);
+		err = finder_open_rdma(f, ifa, &d);
 		finder_add(f, err, d);
 	}
 }

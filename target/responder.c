@@ -117,16 +117,20 @@ static void responder_send(struct responder *r, struct dgram *d,
 		dgram_send(d, to, buf, (size_t)len);
 }
 
-static void responder_tell_all(struct responder *r, enum discovery_kind kind)
+static void responder_tell(struct responder *r,
+			   const struct responder_endpoint *ep,
+			   enum discovery_kind kind)
 {
 	r->self.kind = kind;
 	r->self.nonce = 0;
-	for (unsigned int i = 0; i < r->set.cnt; i++) {
-		const struct responder_endpoint *ep = &r->set.endpoints[i];
+	if (ep->dgram && !ep->dgram->joining && ep->carrier != DGRAM_UNICAST)
+		responder_send(r, ep->dgram, NULL, 0);
+}
 
-		if (ep->dgram && ep->carrier != DGRAM_UNICAST)
-			responder_send(r, ep->dgram, NULL, 0);
-	}
+static void responder_tell_all(struct responder *r, enum discovery_kind kind)
+{
+	for (unsigned int i = 0; i < r->set.cnt; i++)
+		responder_tell(r, &r->set.endpoints[i], kind);
 }
 
 /* ---- queries ---- */
@@ -168,11 +172,22 @@ static bool responder_is_spent(const struct responder *r,
 	return responder_budget_is_spent(&ep->budget, r->set.cnt);
 }
 
+/* True if the endpoint has joined. Only then can it tell that the target is there. */
+static bool responder_join(struct responder *r, struct responder_endpoint *ep)
+{
+	if (!responder_set_join(&r->set, ep))
+		return false;
+	responder_tell(r, ep, DISCOVERY_ANNOUNCE);
+	return true;
+}
+
 static void responder_read(struct responder *r, struct responder_endpoint *ep)
 {
 	uint8_t buf[DISCOVERY_MSG_MAX];
 	struct dgram_peer peer;
 
+	if (ep->dgram->joining && !responder_join(r, ep))
+		return;
 	for (int i = 0; i < READS_A_TURN && !responder_is_spent(r, ep); i++) {
 		int len = dgram_receive(ep->dgram, buf, sizeof(buf), &peer);
 

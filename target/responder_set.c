@@ -254,7 +254,8 @@ static int endpoint_open(struct responder_endpoint *ep, struct error *e)
 	return -EINVAL;
 }
 
-/* Tries again at each refresh. Logs the reason if it has changed. */
+/* Tries again at each refresh. Logs the reason if it has changed. An endpoint that is
+ * joining may fail for the same reason as before. */
 static bool endpoint_try(struct responder_endpoint *ep, bool is_first)
 {
 	struct error e;
@@ -263,7 +264,28 @@ static bool endpoint_try(struct responder_endpoint *ep, bool is_first)
 	if (err && err != ep->err)
 		log_at(is_first && err != -ENODEV ? LOG_NOTICE : LOG_INFO,
 		       "discovery: %s", e.text);
+	if (err || !ep->dgram->joining)
+		ep->err = err;
+	return !err && !ep->dgram->joining;
+}
+
+bool responder_set_join(struct responder_set *set,
+			struct responder_endpoint *ep)
+{
+	int err = dgram_join(ep->dgram);
+	char text[64];
+
+	if (err == -EAGAIN)
+		return false;
+	xp_addr_text((const struct sockaddr *)&ep->addr, text, sizeof(text));
+	if (err && err != ep->err)
+		log_at(err == -ENODEV ? LOG_INFO : LOG_NOTICE,
+		       "discovery: cannot join the multicast group of RDMA at "
+		       "%s: %s",
+		       text, strerror(-err));
 	ep->err = err;
+	if (err)
+		responder_set_drop(set, ep);
 	return !err;
 }
 

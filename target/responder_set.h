@@ -36,6 +36,10 @@ struct responder_set {
  * cannot be opened is worth a notice. Returns true if one was opened. */
 bool responder_set_refresh(struct responder_set *set,
 			   const struct listen_points *points, bool is_first);
+/* Takes the answer of the fabric to an endpoint that is joining. Returns true if it has
+ * joined. If the fabric refuses it, closes it; the next refresh asks again. */
+bool responder_set_join(struct responder_set *set,
+			struct responder_endpoint *ep);
 /* Closes the endpoint, whose device is removed. The next refresh may open it
  * again. */
 void responder_set_drop(struct responder_set *set,

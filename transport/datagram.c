@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/datagram.h"
 
+#include <errno.h>
+#include <poll.h>
+
 int dgram_receive(struct dgram *d, void *buf, size_t size,
 		  struct dgram_peer *ret_peer)
 {
@@ -11,6 +14,23 @@ int dgram_send(struct dgram *d, const struct dgram_peer *to, const void *data,
 	       size_t len)
 {
 	return d->ops->send(d, to, data, len);
+}
+
+int dgram_join(struct dgram *d)
+{
+	return d->joining ? d->ops->join(d) : 0;
+}
+
+int dgram_await(struct dgram *d, int ms)
+{
+	struct pollfd pfd = { .fd = d->fd, .events = POLLIN };
+	int err = dgram_join(d);
+
+	if (err != -EAGAIN)
+		return err;
+	poll(&pfd, 1, ms);
+	err = dgram_join(d);
+	return err == -EAGAIN ? -ETIMEDOUT : err;
 }
 
 void dgram_close(struct dgram *d)

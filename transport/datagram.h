@@ -7,14 +7,14 @@
  *   RDMA       a multicast group of the fabric, joined by RDMA CM, with a UD queue pair;
  *              for fabrics that carry no multicast of IP
  *
- * Nothing here blocks, except that opening an RDMA endpoint waits for the fabric, at most
- * DGRAM_JOIN_MS.
+ * Nothing here blocks but dgram_await().
  *
  * Thread: any; each endpoint has one.
  */
 #ifndef TRANSPORT_DATAGRAM_H
 #define TRANSPORT_DATAGRAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -25,8 +25,6 @@
 #define DGRAM_GROUP_IPV4 "239.255.83.82"
 #define DGRAM_GROUP_IPV6 "ff12::5352:5044"
 #define DGRAM_GROUP_PORT 5555
-
-#define DGRAM_JOIN_MS 2000
 
 enum dgram_carrier {
 	DGRAM_UNICAST,
@@ -52,6 +50,7 @@ struct dgram_ops {
 		       struct dgram_peer *ret_peer);
 	int (*send)(struct dgram *d, const struct dgram_peer *to,
 		    const void *data, size_t len);
+	int (*join)(struct dgram *d); /* NULL: it never has to */
 	void (*close)(struct dgram *d);
 };
 
@@ -59,7 +58,8 @@ struct dgram_ops {
 struct dgram {
 	const struct dgram_ops *ops;
 	enum dgram_carrier carrier;
-	int fd; /* readable when there is something to receive */
+	int fd;	      /* readable when there is something to receive */
+	bool joining; /* RDMA: the fabric has not answered yet */
 };
 
 /*
@@ -76,13 +76,23 @@ int dgram_open_unicast(const struct sockaddr *addr, socklen_t addr_len,
  */
 int dgram_open_multicast(int family, unsigned int ifindex, bool asks,
 			 struct dgram **ret, struct error *e);
-/* A member of the RDMA group on the device that has the address @local. -ENODEV: there is
- * no such device. */
+/*
+ * A member of the RDMA group on the device that has the address @local. -ENODEV: there is
+ * no such device.
+ *
+ * It is still joining. A fabric without a subnet manager takes seconds to refuse, so call
+ * dgram_join() when it is readable, and send and receive afterwards.
+ */
 int dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
 		    struct error *e);
+/* Takes the answer of the fabric. Return: 0: @d has joined; -EAGAIN: not yet; another
+ * -errno: the fabric refuses it, or the device is being removed, so close @d. */
+int dgram_join(struct dgram *d);
+/* Waits for that, at most @ms. 0, or -errno: close @d. */
+int dgram_await(struct dgram *d, int ms);
 
 /* Takes one datagram. Return: its length; 0: there is none; -ENODEV: the device is being
- * removed, or its queue pair has failed, so close the endpoint at once; another -errno:
+ * removed, or the endpoint is out of order, so close it at once; another -errno:
  * one of no use was there, such as one of no bytes. */
 int dgram_receive(struct dgram *d, void *buf, size_t size,
 		  struct dgram_peer *ret_peer);

@@ -36,6 +36,7 @@ struct endpoint {
 	unsigned int first;
 	unsigned int cnt;
 	bool gone; /* the device */
+	int join;  /* what the fabric answers; -EAGAIN: nothing yet */
 };
 
 struct sent {
@@ -55,6 +56,7 @@ static struct {
 	struct sent sent[SENT_MAX];
 	unsigned int sent_cnt;
 	int refuses_multicast; /* errno */
+	bool has_rdma;
 } net = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER };
 
 static int endpoint_receive(struct dgram *d, void *buf, size_t size,
@@ -85,6 +87,7 @@ static int endpoint_send(struct dgram *d, const struct dgram_peer *to,
 {
 	struct sent *s;
 
+	assert_false(d->joining);
 	pthread_mutex_lock(&net.lock);
 	assert_true(net.sent_cnt < SENT_MAX);
 	s = &net.sent[net.sent_cnt++];
@@ -98,6 +101,17 @@ static int endpoint_send(struct dgram *d, const struct dgram_peer *to,
 	pthread_cond_broadcast(&net.changed);
 	pthread_mutex_unlock(&net.lock);
 	return 0;
+}
+
+static int endpoint_join(struct dgram *d)
+{
+	int err;
+
+	pthread_mutex_lock(&net.lock);
+	err = ((struct endpoint *)d)->join;
+	d->joining = err;
+	pthread_mutex_unlock(&net.lock);
+	return err;
 }
 
 static void endpoint_close(struct dgram *d)
@@ -119,6 +133,7 @@ static void endpoint_close(struct dgram *d)
 static const struct dgram_ops endpoint_ops = {
 	.receive = endpoint_receive,
 	.send = endpoint_send,
+	.join = endpoint_join,
 	.close = endpoint_close,
 };
 
@@ -133,10 +148,13 @@ static int endpoint_open(enum dgram_carrier carrier, struct dgram **ret)
 		.ops = &endpoint_ops,
 		.carrier = carrier,
 		.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		.joining = carrier == DGRAM_RDMA,
 	};
+	ep->join = -EAGAIN;
 	pthread_mutex_lock(&net.lock);
 	assert_true(net.endpoint_cnt < ENDPOINTS_MAX);
 	net.endpoints[net.endpoint_cnt++] = ep;
+	pthread_cond_broadcast(&net.changed);
 	pthread_mutex_unlock(&net.lock);
 	*ret = &ep->base;
 	return 0;
@@ -167,7 +185,8 @@ int __wrap_dgram_open_multicast(int family, unsigned int ifindex, bool asks,
 int __wrap_dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
 			   struct error *e)
 {
-	return error_set(e, -ENODEV, "no device");
+	return net.has_rdma ? endpoint_open(DGRAM_RDMA, ret)
+			    : error_set(e, -ENODEV, "no device");
 }
 
 /* The one of @carrier; NULL: there is none. */
@@ -244,6 +263,7 @@ static int make(void **state)
 	net.endpoint_cnt = 0;
 	net.sent_cnt = 0;
 	net.refuses_multicast = 0;
+	net.has_rdma = false;
 	world.server = calloc(1, sizeof(*world.server));
 	assert_non_null(world.server);
 	world.opt = (struct target_options){ .discovery = "lo" };
@@ -497,6 +517,70 @@ static void endpoint_that_cannot_be_opened_leaves_the_others(void **state)
 	await_sent(has_nonce, LAST);
 }
 
+/* ---- the fabric ---- */
+
+/* A loopback interface is that of no device. */
+bool __wrap_listen_is_rdma(const struct ifaddrs *list,
+			   const struct ifaddrs *ifa,
+			   const struct own_gids *gids);
+bool __wrap_listen_is_rdma(const struct ifaddrs *list,
+			   const struct ifaddrs *ifa,
+			   const struct own_gids *gids)
+{
+	return net.has_rdma;
+}
+
+static bool is_by(const struct sent *s, uint64_t carrier)
+{
+	return s->to_group && s->carrier == carrier;
+}
+
+/* The fabric answers @err. */
+static void fabric_answers(int err)
+{
+	struct endpoint *ep;
+
+	pthread_mutex_lock(&net.lock);
+	ep = find_endpoint(DGRAM_RDMA);
+	assert_non_null(ep);
+	ep->join = err;
+	eventfd_write(ep->base.fd, 1);
+	pthread_mutex_unlock(&net.lock);
+}
+
+static void fabric_that_says_nothing_delays_no_answer(void **state)
+{
+	net.has_rdma = true;
+	start();
+	fabric_answers(-EAGAIN);
+	pthread_mutex_lock(&net.lock);
+	put_last_query(find_endpoint(DGRAM_UNICAST), NULL);
+	pthread_mutex_unlock(&net.lock);
+	await_sent(has_nonce, LAST);
+	assert_int_equal(count_sent(is_by, DGRAM_RDMA), 0);
+	fabric_answers(0);
+	assert_int_equal(await_sent(is_by, DGRAM_RDMA).msg.kind,
+			 DISCOVERY_ANNOUNCE);
+}
+
+static void fabric_that_refuses_is_asked_again(void **state)
+{
+	net.has_rdma = true;
+	start();
+	fabric_answers(-ENETUNREACH);
+	pthread_mutex_lock(&net.lock);
+	while (find_endpoint(DGRAM_RDMA))
+		pthread_cond_wait(&net.changed, &net.lock);
+	pthread_mutex_unlock(&net.lock);
+	responder_points_changed(world.server);
+	pthread_mutex_lock(&net.lock);
+	while (!find_endpoint(DGRAM_RDMA))
+		pthread_cond_wait(&net.changed, &net.lock);
+	pthread_mutex_unlock(&net.lock);
+	fabric_answers(0);
+	await_sent(is_by, DGRAM_RDMA);
+}
+
 static void discovery_can_be_off(void **state)
 {
 	world.opt.discovery = "off";
@@ -518,6 +602,8 @@ int main(void)
 	T_ADD(&t, wildcard_with_a_key_tells_addresses);
 	T_ADD(&t, endpoint_whose_device_goes_is_opened_again);
 	T_ADD(&t, endpoint_that_cannot_be_opened_leaves_the_others);
+	T_ADD(&t, fabric_that_says_nothing_delays_no_answer);
+	T_ADD(&t, fabric_that_refuses_is_asked_again);
 	T_ADD(&t, discovery_can_be_off);
 	for (size_t i = 0; i < t.cnt; i++) {
 		t.tests[i].setup_func = make;

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -38,7 +37,8 @@ struct mcast {
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
-	bool joined, attached;
+	bool asked; /* to join */
+	bool attached;
 	union ibv_gid mgid; /* of the group, as are the others */
 	uint16_t mlid;
 	struct ibv_mr *mr;
@@ -70,17 +70,19 @@ static int mcast_post_recv(struct mcast *m, unsigned int slot)
 
 /* ---- receive ---- */
 
-/* The device is being removed? Other events change nothing. */
-static bool mcast_is_removed(struct mcast *m)
+/* True if the device is being removed, or the fabric has dropped the member, for instance
+ * because its subnet manager was started again. Other events change nothing. */
+static bool mcast_is_lost(struct mcast *m)
 {
-	bool removed = false;
+	bool lost = false;
 	struct rdma_cm_event *event;
 
-	while (!removed && rdma_get_cm_event(m->events, &event) == 0) {
-		removed = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
+	while (!lost && rdma_get_cm_event(m->events, &event) == 0) {
+		lost = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ||
+		       event->event == RDMA_CM_EVENT_MULTICAST_ERROR;
 		rdma_ack_cm_event(event);
 	}
-	return removed;
+	return lost;
 }
 
 /* What has been completed since is seen by the poll that follows. */
@@ -129,7 +131,7 @@ static int mcast_receive(struct dgram *d, void *buf, size_t size,
 	struct ibv_wc wc;
 
 	*ret_peer = (struct dgram_peer){ .addr_len = 0 };
-	if (mcast_is_removed(m))
+	if (mcast_is_lost(m))
 		return -ENODEV;
 	mcast_take_event(m);
 	while (ibv_poll_cq(m->cq, 1, &wc) == 1) {
@@ -166,6 +168,8 @@ static int mcast_send(struct dgram *d, const struct dgram_peer *to,
 
 	if (len > SLOT_LEN)
 		return -EMSGSIZE;
+	if (!m->attached)
+		return -EAGAIN;
 	if (m->sending == SENDS)
 		return -EAGAIN;
 	memcpy(m->slots[slot], data, len);
@@ -188,7 +192,7 @@ static void mcast_close(struct dgram *d)
 
 	if (m->attached)
 		ibv_detach_mcast(m->qp, &m->mgid, m->mlid);
-	if (m->joined)
+	if (m->asked)
 		rdma_leave_multicast(m->id, (struct sockaddr *)&m->group);
 	if (m->ah)
 		ibv_destroy_ah(m->ah);
@@ -214,38 +218,11 @@ static void mcast_close(struct dgram *d)
 	free(m);
 }
 
-static const struct dgram_ops mcast_ops = {
-	.receive = mcast_receive,
-	.send = mcast_send,
-	.close = mcast_close,
-};
-
 static int mcast_no_wait(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
 	return fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
-}
-
-/* The event @type, which is to be acknowledged; or NULL, and -errno in @ret_err. */
-static struct rdma_cm_event *
-mcast_await(struct mcast *m, enum rdma_cm_event_type type, int *ret_err)
-{
-	struct pollfd pfd = { .fd = m->events->fd, .events = POLLIN };
-	struct rdma_cm_event *event;
-
-	*ret_err = -ETIMEDOUT;
-	if (poll(&pfd, 1, DGRAM_JOIN_MS) != 1)
-		return NULL;
-	if (rdma_get_cm_event(m->events, &event)) {
-		*ret_err = -errno;
-		return NULL;
-	}
-	if (event->event == type && event->status == 0)
-		return event;
-	*ret_err = event->status < 0 ? event->status : -ENETUNREACH;
-	rdma_ack_cm_event(event);
-	return NULL;
 }
 
 /* The group as an address of the family of @local. */
@@ -358,19 +335,43 @@ static int mcast_attach(struct mcast *m, const struct rdma_ud_param *ud)
 	return err;
 }
 
-static int mcast_join(struct mcast *m)
+/* Does not wait for the fabric. */
+static int mcast_ask(struct mcast *m)
 {
-	struct rdma_cm_event *event;
-	int err;
-
 	if (rdma_join_multicast(m->id, (struct sockaddr *)&m->group, m))
 		return -errno;
-	event = mcast_await(m, RDMA_CM_EVENT_MULTICAST_JOIN, &err);
-	if (!event)
-		return err;
-	m->joined = true;
-	err = mcast_attach(m, &event->param.ud);
-	rdma_ack_cm_event(event);
+	m->asked = true;
+	m->base.joining = true;
+	return 0;
+}
+
+static int mcast_join_event(struct mcast *m, const struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+		return mcast_attach(m, &event->param.ud);
+	case RDMA_CM_EVENT_MULTICAST_ERROR:
+		return event->status < 0 ? event->status : -ENETUNREACH;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return -ENODEV;
+	default:
+		return -EAGAIN;
+	}
+}
+
+static int mcast_join(struct dgram *d)
+{
+	struct mcast *m = mcast_of(d);
+	struct rdma_cm_event *event;
+	int err = -EAGAIN;
+
+	while (err == -EAGAIN) {
+		if (rdma_get_cm_event(m->events, &event))
+			return -errno;
+		err = mcast_join_event(m, event);
+		rdma_ack_cm_event(event);
+	}
+	d->joining = err;
 	return err;
 }
 
@@ -391,6 +392,13 @@ static int mcast_watch(struct mcast *m)
 		return -errno;
 	return 0;
 }
+
+static const struct dgram_ops mcast_ops = {
+	.receive = mcast_receive,
+	.send = mcast_send,
+	.join = mcast_join,
+	.close = mcast_close,
+};
 
 int dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
 		    struct error *e)
@@ -415,9 +423,9 @@ int dgram_open_rdma(const struct sockaddr *local, struct dgram **ret,
 	if (!err)
 		err = mcast_post_all(m);
 	if (!err)
-		err = mcast_join(m);
-	if (!err)
 		err = mcast_watch(m);
+	if (!err)
+		err = mcast_ask(m);
 	if (!err) {
 		*ret = &m->base;
 		return 0;
