@@ -80,6 +80,22 @@ static int conn_result(const struct nbdio *n)
 
 /* ---- answers ---- */
 
+/* libnbd takes a structured reply that ends without all of its data. The rest of
+ * the buffer has what was in it before. */
+static bool conn_lacks_answer(const struct nbdio *n)
+{
+	const struct nbdvol *vol = n->conn->vol;
+
+	if ((n->io->op != RBP_READ && n->io->op != RBP_EXTENT) ||
+	    n->got == n->piece)
+		return false;
+	nbd_host->log(vol->vol, RBP_ERROR,
+		      "the server has answered %llu of %llu bytes: failing "
+		      "the I/O",
+		      (unsigned long long)n->got, (unsigned long long)n->piece);
+	return true;
+}
+
 /* Called with libnbd's lock held, so it must not call libnbd. If the connection
  * is lost (ENOTCONN), or the server ends, the I/O stays in its list and is sent
  * again. */
@@ -93,9 +109,23 @@ static int conn_answered(void *user, int *error)
 	if (*error == ENOTCONN || *error == ESHUTDOWN)
 		return 1;
 	n->err = *error;
+	if (!n->err && conn_lacks_answer(n))
+		n->err = EIO;
 	TAILQ_REMOVE(&c->sent, n, node);
 	TAILQ_INSERT_TAIL(&c->answered, n, node);
 	return 1;
+}
+
+/* A part of the data of a read has come, or a hole, which libnbd has filled with
+ * zeroes. */
+static int conn_chunk(void *user, const void *data, size_t len, uint64_t offset,
+		      unsigned int status, int *error)
+{
+	struct nbdio *n = user;
+
+	if (status == LIBNBD_READ_DATA || status == LIBNBD_READ_HOLE)
+		n->got += len;
+	return 0;
 }
 
 /* More counts as allocated than NBD's data: also holes that do not read as
@@ -130,6 +160,7 @@ static int conn_extents(void *user, const char *context, uint64_t offset,
 	}
 	io->extent_len = len < io->len ? len : io->len;
 	io->extent_mapped = mapped;
+	n->got = n->piece;
 	return 0;
 }
 
@@ -175,6 +206,7 @@ static int64_t conn_ask(struct nbdconn *c, struct nbdio *n)
 	struct rbp_io *io = n->io;
 	nbd_completion_callback done = { .callback = conn_answered,
 					 .user_data = n };
+	nbd_chunk_callback chunk = { .callback = conn_chunk, .user_data = n };
 	nbd_extent_callback extents = { .callback = conn_extents,
 					.user_data = n };
 	uint32_t fua = io->flags & RBP_FUA ? LIBNBD_CMD_FLAG_FUA : 0;
@@ -183,8 +215,8 @@ static int64_t conn_ask(struct nbdconn *c, struct nbdio *n)
 
 	switch (io->op) {
 	case RBP_READ:
-		return nbd_aio_pread(c->h, buf + n->done, n->piece, at, done,
-				     0);
+		return nbd_aio_pread_structured(c->h, buf + n->done, n->piece,
+						at, chunk, done, 0);
 	case RBP_WRITE:
 		return nbd_aio_pwrite(c->h, buf + n->done, n->piece, at, done,
 				      fua);
@@ -250,6 +282,7 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 	conn_begin_silence(c);
 	n->piece = conn_piece(c->vol, n);
 	n->err = 0;
+	n->got = 0;
 	TAILQ_INSERT_TAIL(&c->sent, n, node);
 	if (conn_ask(c, n) >= 0)
 		return;

@@ -30,14 +30,20 @@ static char *nbdvol_uri(const char *location)
 	return uri;
 }
 
+/* A longer time would overflow; this one is 68 years. */
+static uint64_t nbdvol_ms(uint64_t seconds)
+{
+	return (seconds < INT32_MAX ? seconds : INT32_MAX) * 1000;
+}
+
 static void nbdvol_take_args(struct nbdvol *vol, const struct rbp_arg *args,
 			     bool *ret_may_share, struct rbp_info *info)
 {
 	for (; args->name; args++) {
 		if (!strcmp(args->name, "wait"))
-			vol->wait_ms = args->number * 1000;
+			vol->wait_ms = nbdvol_ms(args->number);
 		else if (!strcmp(args->name, "timeout"))
-			vol->timeout_ms = args->number * 1000;
+			vol->timeout_ms = nbdvol_ms(args->number);
 		else if (!strcmp(args->name, "trust-server"))
 			vol->trusts_server = args->number;
 		else if (!strcmp(args->name, "multi-conn"))

@@ -36,6 +36,7 @@ struct nbdio {
 	struct nbdconn *conn;
 	uint64_t done;	/* bytes of the pieces that are done */
 	uint64_t piece; /* bytes of the piece that the server has */
+	uint64_t got;	/* READ, EXTENT: bytes of them that it has answered */
 	uint64_t seen;	/* FLUSH: nbdvol.written when it was sent */
 	int err;	/* of the present piece: a positive errno */
 	/* nbdlink_now_ms() when the server was first lost while it had the I/O;

@@ -1,0 +1,1589 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The store nbd, with a server that the test plays: it speaks the protocol on a
+ * socket, offers what a test asks for, and gives odd answers. Timers fire when the
+ * test wants it, and the linker replaces the store's clock_gettime().
+ */
+#include "plugins/rdma_block_plugin.h"
+
+#include "tests/lib/t_must.h"
+#include "tests/lib/t_table.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DISK_LEN  (256u << 10)
+#define PEER_MAX  16
+#define QUEUE_MAX 2
+#define WATCH_MAX 8
+#define TIMER_MAX 8
+#define TEXT_LEN  4096
+/* Nothing takes so long, unless a test hangs. */
+#define HANG_MS 60000
+
+/* ---- the protocol ---- */
+
+#define NBD_MAGIC	0x4e42444d41474943ull
+#define NBD_OPTION	0x49484156454f5054ull
+#define NBD_OPTION_REP	0x0003e889045565a9ull
+#define NBD_REQUEST	0x25609513u
+#define NBD_SIMPLE	0x67446698u
+#define NBD_STRUCTURED	0x668e33efu
+#define NBD_REP_ACK	1u
+#define NBD_REP_INFO	3u
+#define NBD_REP_META	4u
+#define NBD_REP_UNSUP	0x80000001u
+#define NBD_REP_UNKNOWN 0x80000006u
+
+enum {
+	OPT_ABORT = 2,
+	OPT_GO = 7,
+	OPT_STRUCTURED = 8,
+	OPT_META = 10,
+};
+
+enum {
+	HAS_FLAGS = 1 << 0,
+	READ_ONLY = 1 << 1,
+	FLUSH = 1 << 2,
+	FUA = 1 << 3,
+	ROTATIONAL = 1 << 4,
+	TRIM = 1 << 5,
+	ZEROES = 1 << 6,
+	MULTI_CONN = 1 << 8,
+	USUAL = HAS_FLAGS | FLUSH | FUA | TRIM | ZEROES,
+};
+
+enum {
+	CMD_READ,
+	CMD_WRITE,
+	CMD_DISCONNECT,
+	CMD_FLUSH,
+	CMD_TRIM,
+	CMD_EXTENT = 7,
+	CMD_ZERO = 6,
+};
+
+enum {
+	CMD_FUA = 1 << 0,
+	CMD_NO_HOLE = 1 << 1,
+};
+
+enum {
+	CHUNK_DONE = 1, /* a flag */
+	CHUNK_NONE = 0,
+	CHUNK_DATA = 1,
+	CHUNK_HOLE = 2,
+	CHUNK_EXTENTS = 5,
+	CHUNK_ERROR = 0x8001,
+};
+
+/* Packed by hand: no member needs padding. */
+struct request_wire {
+	uint32_t magic;
+	uint16_t flags;
+	uint16_t type;
+	uint64_t cookie;
+	uint64_t offset;
+	uint32_t len;
+} __attribute__((packed));
+
+struct chunk_wire {
+	uint32_t magic;
+	uint16_t flags;
+	uint16_t type;
+	uint64_t cookie;
+	uint32_t len;
+} __attribute__((packed));
+
+struct simple_wire {
+	uint32_t magic;
+	uint32_t error;
+	uint64_t cookie;
+} __attribute__((packed));
+
+/* ---- the server ---- */
+
+struct export
+{
+	uint64_t size;
+	uint16_t flags;
+	/* Block sizes, bytes; min 0: it names none. */
+	uint32_t min, preferred, max;
+	bool is_plain;	   /* it has no structured replies */
+	bool has_no_map;   /* it has no base:allocation */
+	bool is_unknown;   /* it refuses the export */
+	bool is_no_server; /* it speaks another protocol */
+};
+
+enum answer {
+	ANSWER_USUAL,
+	ANSWER_ERROR,  /* value: an errno */
+	ANSWER_CLOSE,  /* it closes the connection */
+	ANSWER_NONE,   /* it never answers */
+	ANSWER_HOLD,   /* it answers after server_let_go() */
+	ANSWER_SHORT,  /* READ: half of the data, and no more */
+	ANSWER_COOKIE, /* to a request that nobody made */
+	ANSWER_EMPTY,  /* no data, and no error */
+	ANSWER_SPARSE, /* READ: half of the data, and a hole */
+};
+
+/* The next requests of a type get another answer: cnt of them, after skip. */
+struct odd {
+	enum answer answer;
+	uint16_t type;
+	unsigned int skip;
+	unsigned int cnt;
+	uint32_t value;
+};
+
+struct peer {
+	int fd;
+	pthread_t thread;
+	bool is_plain;
+};
+
+static struct {
+	struct sockaddr_un addr;
+	int listen_fd;
+	pthread_t thread;
+	struct peer peers[PEER_MAX];
+	unsigned int peer_cnt;
+	/* guarded by the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t released;
+	bool holds;
+	struct export export;
+	struct odd odd;
+	uint32_t extents[4]; /* lengths and flags */
+	unsigned int extent_cnt;
+	char log[TEXT_LEN]; /* "W512@0! F R512@0" */
+	uint8_t disk[DISK_LEN];
+} server = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.released = PTHREAD_COND_INITIALIZER,
+};
+
+/* Any thread writes to it when something has changed that the test waits for. */
+static int changed_fd = -1;
+
+static void write_down(char *log, const char *text)
+{
+	size_t len = strlen(log);
+
+	snprintf(log + len, TEXT_LEN - len, "%s%s", len ? " " : "", text);
+	eventfd_write(changed_fd, 1);
+}
+
+static bool read_all(int fd, void *buf, size_t len)
+{
+	return len == 0 || recv(fd, buf, len, MSG_WAITALL) == (ssize_t)len;
+}
+
+static void send_all(int fd, const void *buf, size_t len)
+{
+	/* If it fails, the next read fails too. */
+	(void)!send(fd, buf, len, MSG_NOSIGNAL);
+}
+
+static void reply_option(int fd, uint32_t option, uint32_t type,
+			 const void *data, uint32_t len)
+{
+	uint8_t buf[64];
+	uint64_t magic = htobe64(NBD_OPTION_REP);
+	uint32_t words[] = { htobe32(option), htobe32(type), htobe32(len) };
+
+	memcpy(buf, &magic, 8);
+	memcpy(buf + 8, words, sizeof(words));
+	if (len)
+		memcpy(buf + 20, data, len);
+	send_all(fd, buf, 20 + len);
+}
+
+static void reply_go(int fd, const struct export *x)
+{
+	uint8_t info[14];
+	uint16_t type = htobe16(0);
+	uint64_t size = htobe64(x->size);
+	uint16_t flags = htobe16(x->flags);
+	uint32_t sizes[] = { htobe32(x->min), htobe32(x->preferred),
+			     htobe32(x->max) };
+
+	memcpy(info, &type, 2);
+	memcpy(info + 2, &size, 8);
+	memcpy(info + 10, &flags, 2);
+	reply_option(fd, OPT_GO, NBD_REP_INFO, info, 12);
+	if (x->min) {
+		type = htobe16(3);
+		memcpy(info, &type, 2);
+		memcpy(info + 2, sizes, sizeof(sizes));
+		reply_option(fd, OPT_GO, NBD_REP_INFO, info, 14);
+	}
+	reply_option(fd, OPT_GO, NBD_REP_ACK, NULL, 0);
+}
+
+static void reply_meta(int fd)
+{
+	static const char context[] = "\0\0\0\1base:allocation";
+
+	reply_option(fd, OPT_META, NBD_REP_META, context, sizeof(context) - 1);
+	reply_option(fd, OPT_META, NBD_REP_ACK, NULL, 0);
+}
+
+/* True: the requests begin. */
+static bool answer_option(struct peer *p, const struct export *x,
+			  uint32_t option)
+{
+	switch (option) {
+	case OPT_GO:
+		if (!x->is_unknown)
+			reply_go(p->fd, x);
+		else
+			reply_option(p->fd, option, NBD_REP_UNKNOWN, NULL, 0);
+		return !x->is_unknown;
+	case OPT_STRUCTURED:
+		p->is_plain = x->is_plain;
+		reply_option(p->fd, option,
+			     x->is_plain ? NBD_REP_UNSUP : NBD_REP_ACK, NULL,
+			     0);
+		return false;
+	case OPT_META:
+		if (!x->has_no_map)
+			reply_meta(p->fd);
+		else
+			reply_option(p->fd, option, NBD_REP_ACK, NULL, 0);
+		return false;
+	default:
+		reply_option(p->fd, option, NBD_REP_UNSUP, NULL, 0);
+		return false;
+	}
+}
+
+static bool shake_hands(struct peer *p, const struct export *x)
+{
+	uint64_t hello[] = { htobe64(NBD_MAGIC), htobe64(NBD_OPTION) };
+	uint16_t flags = htobe16(3);
+	uint32_t client_flags;
+	struct {
+		uint64_t magic;
+		uint32_t option;
+		uint32_t len;
+	} head;
+	char data[1024];
+
+	p->is_plain = true;
+	if (x->is_no_server)
+		hello[0] = htobe64(0x5353482d322e302dull);
+	send_all(p->fd, hello, sizeof(hello));
+	send_all(p->fd, &flags, sizeof(flags));
+	if (!read_all(p->fd, &client_flags, sizeof(client_flags)))
+		return false;
+	while (read_all(p->fd, &head, sizeof(head)) &&
+	       be32toh(head.len) <= sizeof(data) &&
+	       read_all(p->fd, data, be32toh(head.len))) {
+		if (answer_option(p, x, be32toh(head.option)))
+			return true;
+		if (be32toh(head.option) == OPT_ABORT)
+			return false;
+	}
+	return false;
+}
+
+static void reply_simple(const struct peer *p, uint64_t cookie, uint32_t error)
+{
+	struct simple_wire w = { htobe32(NBD_SIMPLE), htobe32(error), cookie };
+
+	send_all(p->fd, &w, sizeof(w));
+}
+
+static void send_chunk(const struct peer *p, uint16_t flags, uint64_t cookie,
+		       uint16_t type, const void *head, uint32_t head_len,
+		       const void *data, uint32_t len)
+{
+	struct chunk_wire w = { htobe32(NBD_STRUCTURED), htobe16(flags),
+				htobe16(type), cookie,
+				htobe32(head_len + len) };
+
+	send_all(p->fd, &w, sizeof(w));
+	if (head_len)
+		send_all(p->fd, head, head_len);
+	if (len)
+		send_all(p->fd, data, len);
+}
+
+/* One chunk is all of the reply. */
+static void reply_chunk(const struct peer *p, uint64_t cookie, uint16_t type,
+			const void *head, uint32_t head_len, const void *data,
+			uint32_t len)
+{
+	send_chunk(p, CHUNK_DONE, cookie, type, head, head_len, data, len);
+}
+
+static void reply_error(const struct peer *p, uint64_t cookie, uint32_t error)
+{
+	uint8_t buf[6] = { 0 };
+	uint32_t e = htobe32(error);
+
+	memcpy(buf, &e, 4);
+	if (p->is_plain)
+		reply_simple(p, cookie, error);
+	else
+		reply_chunk(p, cookie, CHUNK_ERROR, buf, sizeof(buf), NULL, 0);
+}
+
+static void reply_data(const struct peer *p, const struct request_wire *r,
+		       uint32_t len)
+{
+	uint64_t offset = htobe64(r->offset);
+
+	if (p->is_plain) {
+		reply_simple(p, r->cookie, 0);
+		send_all(p->fd, server.disk + r->offset, len);
+	} else {
+		reply_chunk(p, r->cookie, CHUNK_DATA, &offset, 8,
+			    server.disk + r->offset, len);
+	}
+}
+
+/* The second half is a hole. */
+static void reply_sparse(const struct peer *p, const struct request_wire *r)
+{
+	uint32_t half = r->len / 2;
+	uint64_t offset = htobe64(r->offset);
+	uint64_t hole_offset = htobe64(r->offset + half);
+	uint32_t hole_len = htobe32(half);
+
+	send_chunk(p, 0, r->cookie, CHUNK_DATA, &offset, 8,
+		   server.disk + r->offset, half);
+	send_chunk(p, CHUNK_DONE, r->cookie, CHUNK_HOLE, &hole_offset, 8,
+		   &hole_len, 4);
+}
+
+static void reply_extents(const struct peer *p, uint64_t cookie)
+{
+	uint32_t id = htobe32(1);
+	uint32_t words[4];
+
+	for (unsigned int i = 0; i < server.extent_cnt; i++)
+		words[i] = htobe32(server.extents[i]);
+	reply_chunk(p, cookie, CHUNK_EXTENTS, &id, 4, words,
+		    4 * server.extent_cnt);
+}
+
+/* @r: in the order of this machine, but for the cookie. */
+static void execute(const struct peer *p, const struct request_wire *r,
+		    enum answer answer)
+{
+	bool clears = r->type == CMD_TRIM || r->type == CMD_ZERO;
+
+	if (clears)
+		memset(server.disk + r->offset, 0, r->len);
+	if (r->type == CMD_READ)
+		reply_data(p, r, answer == ANSWER_SHORT ? r->len / 2 : r->len);
+	else if (r->type == CMD_EXTENT)
+		reply_extents(p, r->cookie);
+	else
+		reply_simple(p, r->cookie, 0);
+}
+
+static void log_request(const struct request_wire *r)
+{
+	static const char letters[] = "RW?FT?ZE";
+	char text[64];
+
+	snprintf(text, sizeof(text), "%c%u@%llu%s%s", letters[r->type], r->len,
+		 (unsigned long long)r->offset, r->flags & CMD_FUA ? "!" : "",
+		 r->flags & CMD_NO_HOLE ? "h" : "");
+	if (r->type == CMD_FLUSH)
+		strcpy(text, "F");
+	write_down(server.log, text);
+}
+
+static enum answer next_answer(const struct request_wire *r)
+{
+	struct odd *odd = &server.odd;
+
+	if (!odd->cnt || odd->type != r->type)
+		return ANSWER_USUAL;
+	if (odd->skip) {
+		odd->skip--;
+		return ANSWER_USUAL;
+	}
+	odd->cnt--;
+	return odd->answer;
+}
+
+/* Called with the lock held. False: the connection ends. */
+static bool answer_request(const struct peer *p, const struct request_wire *r)
+{
+	enum answer answer = next_answer(r);
+
+	log_request(r);
+	switch (answer) {
+	case ANSWER_ERROR:
+		reply_error(p, r->cookie, server.odd.value);
+		return true;
+	case ANSWER_CLOSE:
+		return false;
+	case ANSWER_NONE:
+		return true;
+	case ANSWER_COOKIE:
+		reply_simple(p, ~r->cookie, 0);
+		return true;
+	case ANSWER_EMPTY:
+		reply_chunk(p, r->cookie, CHUNK_NONE, NULL, 0, NULL, 0);
+		return true;
+	case ANSWER_SPARSE:
+		reply_sparse(p, r);
+		return true;
+	case ANSWER_HOLD:
+		server.holds = true;
+		while (server.holds)
+			pthread_cond_wait(&server.released, &server.lock);
+		break;
+	case ANSWER_USUAL:
+	case ANSWER_SHORT:
+		break;
+	}
+	execute(p, r, answer);
+	return true;
+}
+
+static bool serve_request(const struct peer *p)
+{
+	struct request_wire r;
+	static uint8_t no_room[1];
+	uint8_t *data = no_room;
+	bool goes_on;
+
+	if (!read_all(p->fd, &r, sizeof(r)) || be32toh(r.magic) != NBD_REQUEST)
+		return false;
+	r.flags = be16toh(r.flags);
+	r.type = be16toh(r.type);
+	r.offset = be64toh(r.offset);
+	r.len = be32toh(r.len);
+	if (r.type == CMD_DISCONNECT)
+		return false;
+	T_MUST(r.offset + r.len <= DISK_LEN);
+	if (r.type == CMD_WRITE)
+		data = server.disk + r.offset;
+	if (r.type == CMD_WRITE && !read_all(p->fd, data, r.len))
+		return false;
+	pthread_mutex_lock(&server.lock);
+	goes_on = answer_request(p, &r);
+	pthread_mutex_unlock(&server.lock);
+	return goes_on;
+}
+
+static void *peer_main(void *arg)
+{
+	struct peer *p = arg;
+	struct export x;
+
+	pthread_mutex_lock(&server.lock);
+	x = server.export;
+	pthread_mutex_unlock(&server.lock);
+	if (shake_hands(p, &x)) {
+		while (serve_request(p))
+			;
+	}
+	shutdown(p->fd, SHUT_RDWR);
+	return NULL;
+}
+
+static void *server_main(void *arg)
+{
+	int fd;
+
+	while ((fd = accept(server.listen_fd, NULL, NULL)) >= 0) {
+		struct peer *p = &server.peers[server.peer_cnt];
+
+		T_MUST(server.peer_cnt < PEER_MAX);
+		p->fd = fd;
+		T_MUST(!pthread_create(&p->thread, NULL, peer_main, p));
+		server.peer_cnt++;
+	}
+	return NULL;
+}
+
+static void server_start(void)
+{
+	server.peer_cnt = 0;
+	server.listen_fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	T_MUST(!bind(server.listen_fd, (struct sockaddr *)&server.addr,
+		     sizeof(server.addr)));
+	T_MUST(!listen(server.listen_fd, 8));
+	T_MUST(!pthread_create(&server.thread, NULL, server_main, NULL));
+}
+
+/* Also what would have been answered is lost. */
+static void server_stop(void)
+{
+	shutdown(server.listen_fd, SHUT_RDWR);
+	pthread_join(server.thread, NULL);
+	close(server.listen_fd);
+	unlink(server.addr.sun_path);
+	for (unsigned int i = 0; i < server.peer_cnt; i++) {
+		shutdown(server.peers[i].fd, SHUT_RDWR);
+		pthread_join(server.peers[i].thread, NULL);
+		close(server.peers[i].fd);
+	}
+}
+
+static void server_let_go(void)
+{
+	pthread_mutex_lock(&server.lock);
+	server.holds = false;
+	pthread_cond_broadcast(&server.released);
+	pthread_mutex_unlock(&server.lock);
+}
+
+static void server_change(const struct export *x)
+{
+	pthread_mutex_lock(&server.lock);
+	server.export = *x;
+	pthread_mutex_unlock(&server.lock);
+}
+
+static void server_be_odd(struct odd odd)
+{
+	pthread_mutex_lock(&server.lock);
+	server.odd = odd;
+	server.log[0] = '\0';
+	pthread_mutex_unlock(&server.lock);
+}
+
+/* ---- the clock ---- */
+
+static _Atomic long later_s;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int res = __real_clock_gettime(clock, ts);
+
+	ts->tv_sec += atomic_load(&later_s);
+	return res;
+}
+
+/* ---- the host ---- */
+
+struct rbp_watch {
+	bool is_used;
+	int fd;
+	uint32_t events;
+	void (*ready)(void *user, uint32_t events);
+	void *user;
+};
+
+struct rbp_timer {
+	bool is_used;
+	bool is_set;
+	uint64_t delay_ms;
+	void (*fire)(void *user);
+	void *user;
+};
+
+struct rbp_queue {
+	void *data;
+};
+
+struct request {
+	struct rbp_io io;
+	bool has_ended;
+	int res;
+	_Alignas(16) uint8_t scratch[128];
+};
+
+static struct {
+	const struct rbp_plugin *plugin;
+	void *volume;
+	struct rbp_info info;
+	struct rbp_queue queues[QUEUE_MAX];
+	struct rbp_watch watches[WATCH_MAX];
+	struct rbp_timer timers[TIMER_MAX];
+	unsigned int lacks_watches; /* this many cannot be had */
+	/* guarded by the lock of the server */
+	char log[TEXT_LEN];
+	unsigned int resized_cnt;
+} host;
+
+static void host_done(struct rbp_io *io, int res)
+{
+	struct request *r = (struct request *)(void *)io;
+
+	assert_false(r->has_ended);
+	r->has_ended = true;
+	r->res = res;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	pthread_mutex_lock(&server.lock);
+	write_down(host.log, text);
+	pthread_mutex_unlock(&server.lock);
+}
+
+static void host_resized(struct rbp_vol *vol)
+{
+	pthread_mutex_lock(&server.lock);
+	host.resized_cnt++;
+	pthread_mutex_unlock(&server.lock);
+}
+
+static struct rbp_watch *
+host_watch_add(struct rbp_queue *queue, int fd, uint32_t events,
+	       void (*ready)(void *user, uint32_t events), void *user)
+{
+	struct rbp_watch *w = host.watches;
+
+	if (host.lacks_watches) {
+		host.lacks_watches--;
+		return NULL;
+	}
+	while (w->is_used)
+		w++;
+	assert_in_range(w - host.watches, 0, WATCH_MAX - 1);
+	*w = (struct rbp_watch){ true, fd, events, ready, user };
+	return w;
+}
+
+static void host_watch_set(struct rbp_watch *watch, uint32_t events)
+{
+	watch->events = events;
+}
+
+static void host_watch_del(struct rbp_watch *watch)
+{
+	assert_true(watch->is_used);
+	watch->is_used = false;
+}
+
+static struct rbp_timer *host_timer_add(struct rbp_queue *queue,
+					void (*fire)(void *user), void *user)
+{
+	struct rbp_timer *t = host.timers;
+
+	while (t->is_used)
+		t++;
+	assert_in_range(t - host.timers, 0, TIMER_MAX - 1);
+	*t = (struct rbp_timer){ .is_used = true, .fire = fire, .user = user };
+	return t;
+}
+
+static void host_timer_set(struct rbp_timer *timer, uint64_t delay_ms)
+{
+	timer->is_set = true;
+	timer->delay_ms = delay_ms;
+}
+
+static void host_timer_stop(struct rbp_timer *timer)
+{
+	timer->is_set = false;
+}
+
+static void host_timer_del(struct rbp_timer *timer)
+{
+	assert_true(timer->is_used);
+	timer->is_used = false;
+	timer->is_set = false;
+}
+
+/* The timer with this delay is over. */
+static void fire_timer(uint64_t delay_ms)
+{
+	for (unsigned int i = 0; i < TIMER_MAX; i++) {
+		struct rbp_timer *t = &host.timers[i];
+
+		if (t->is_set && t->delay_ms == delay_ms) {
+			t->is_set = false;
+			t->fire(t->user);
+			return;
+		}
+	}
+	fail_msg("no timer of %llu ms is set", (unsigned long long)delay_ms);
+}
+
+/* ---- events ---- */
+
+/* Waits for an event, and handles all that there are. */
+static void turn(void)
+{
+	struct pollfd fds[WATCH_MAX + 1];
+	eventfd_t count;
+
+	for (unsigned int i = 0; i < WATCH_MAX; i++) {
+		const struct rbp_watch *w = &host.watches[i];
+
+		fds[i] = (struct pollfd){
+			.fd = w->is_used && w->events ? w->fd : -1,
+			.events = (short)w->events,
+		};
+	}
+	fds[WATCH_MAX] = (struct pollfd){ changed_fd, POLLIN, 0 };
+	assert_in_range(poll(fds, WATCH_MAX + 1, HANG_MS), 1, WATCH_MAX + 1);
+	if (fds[WATCH_MAX].revents)
+		eventfd_read(changed_fd, &count);
+	for (unsigned int i = 0; i < WATCH_MAX; i++) {
+		const struct rbp_watch *w = &host.watches[i];
+
+		if (fds[i].revents && w->is_used && w->fd == fds[i].fd)
+			w->ready(w->user, (uint32_t)fds[i].revents);
+	}
+}
+
+static bool has_text(const char *log, const char *text)
+{
+	bool has;
+
+	pthread_mutex_lock(&server.lock);
+	has = strstr(log, text);
+	pthread_mutex_unlock(&server.lock);
+	return has;
+}
+
+static void wait_for_text(const char *log, const char *text)
+{
+	while (!has_text(log, text))
+		turn();
+}
+
+static void assert_requests(const char *text)
+{
+	pthread_mutex_lock(&server.lock);
+	assert_string_equal(server.log, text);
+	pthread_mutex_unlock(&server.lock);
+}
+
+static void submit(struct request *r, unsigned int queue, enum rbp_op op,
+		   uint64_t offset, uint64_t len, void *buf)
+{
+	*r = (struct request){
+		.io = { .op = op,
+			.flags = r->io.flags,
+			.offset = offset,
+			.len = len,
+			.buf = buf,
+			.queue_data = host.queues[queue].data },
+	};
+	r->io.scratch = r->scratch;
+	host.plugin->submit(host.volume, &r->io);
+}
+
+static int result(const struct request *r)
+{
+	while (!r->has_ended)
+		turn();
+	return r->res;
+}
+
+static int run(enum rbp_op op, uint32_t flags, uint64_t offset, uint64_t len,
+	       void *buf)
+{
+	struct request r = { .io.flags = flags };
+
+	submit(&r, 0, op, offset, len, buf);
+	return result(&r);
+}
+
+static uint8_t buf[DISK_LEN];
+
+static int run_read(void)
+{
+	return run(RBP_READ, 0, 0, 4096, buf);
+}
+
+/* ---- the volume ---- */
+
+struct setup {
+	struct export export;
+	uint64_t wait_s;
+	uint64_t timeout_s;
+	bool has_many; /* multi-conn */
+	bool trusts;
+	unsigned int queue_cnt;
+};
+
+static const struct export usual = { .size = DISK_LEN, .flags = USUAL };
+
+static void add_queue(unsigned int i)
+{
+	assert_int_equal(host.plugin->queue_add(host.volume, &host.queues[i],
+						&host.queues[i].data),
+			 0);
+}
+
+static void begin(const struct export *x)
+{
+	static const struct rbp_host functions = {
+		.size = sizeof(functions),
+		.done = host_done,
+		.log = host_log,
+		.resized = host_resized,
+		.watch_add = host_watch_add,
+		.watch_set = host_watch_set,
+		.watch_del = host_watch_del,
+		.timer_add = host_timer_add,
+		.timer_set = host_timer_set,
+		.timer_stop = host_timer_stop,
+		.timer_del = host_timer_del,
+	};
+
+	memset(&host, 0, sizeof(host));
+	memset(server.disk, 0, sizeof(server.disk));
+	changed_fd = eventfd(0, EFD_NONBLOCK);
+	server_change(x);
+	server_be_odd((struct odd){ 0 });
+	server.addr.sun_family = AF_UNIX;
+	snprintf(server.addr.sun_path, sizeof(server.addr.sun_path),
+		 "/tmp/test_nbd.%d", (int)getpid());
+	unlink(server.addr.sun_path);
+	server_start();
+	host.plugin = rdma_block_plugin_1(&functions);
+	assert_non_null(host.plugin);
+	assert_in_range(host.plugin->scratch_len, 1,
+			sizeof(((struct request *)0)->scratch));
+}
+
+static int open_volume(const struct setup *s, char *msg, size_t msg_len)
+{
+	const struct rbp_arg args[] = {
+		{ "wait", NULL, s->wait_s },
+		{ "timeout", NULL, s->timeout_s },
+		{ "multi-conn", NULL, s->has_many },
+		{ "trust-server", NULL, s->trusts },
+		{ "identity", "the same disk", 0 },
+		{ NULL, NULL, 0 },
+	};
+	/* The store makes a text of its own from it. */
+	char location[160];
+
+	snprintf(location, sizeof(location), "nbd+unix:///?socket=%s",
+		 server.addr.sun_path);
+	host.info = (struct rbp_info){ .size = sizeof(host.info) };
+	return host.plugin->open(NULL, location, args, &host.volume, &host.info,
+				 msg, msg_len);
+}
+
+static void start(const struct setup *s)
+{
+	char msg[256] = "";
+
+	begin(&s->export);
+	assert_int_equal(open_volume(s, msg, sizeof(msg)), 0);
+	for (unsigned int i = 0; i < s->queue_cnt; i++)
+		add_queue(i);
+}
+
+static void start_usual(void)
+{
+	const struct setup s = { usual, .wait_s = 30, .queue_cnt = 1 };
+
+	start(&s);
+}
+
+static void del_queue(unsigned int i)
+{
+	if (host.queues[i].data)
+		host.plugin->queue_del(host.queues[i].data);
+	host.queues[i].data = NULL;
+}
+
+static void stop(void)
+{
+	for (unsigned int i = 0; i < QUEUE_MAX; i++)
+		del_queue(i);
+	host.plugin->close(host.volume);
+	server_stop();
+	close(changed_fd);
+	atomic_store(&later_s, 0);
+	for (unsigned int i = 0; i < WATCH_MAX; i++)
+		assert_false(host.watches[i].is_used);
+	for (unsigned int i = 0; i < TIMER_MAX; i++)
+		assert_false(host.timers[i].is_used);
+}
+
+/* ---- what a volume is ---- */
+
+#define READS (RBP_CAN_EXTENT | RBP_LASTING)
+#define ALL                                                        \
+	(READS | RBP_CAN_FLUSH | RBP_WRITE_CACHE | RBP_CAN_WRITE | \
+	 RBP_CAN_FUA | RBP_CAN_UNMAP | RBP_CAN_ZERO)
+
+struct open_row {
+	const char *name;
+	struct export export;
+	const char *refused; /* a part of the message; NULL: it opens */
+	uint64_t bytes;
+	uint32_t block_size;
+	uint32_t optimal_io;
+	uint32_t caps;
+};
+
+static const struct open_row open_rows[] = {
+	{ "an export with everything",
+	  { DISK_LEN, USUAL },
+	  NULL,
+	  DISK_LEN,
+	  512,
+	  4096,
+	  ALL },
+	{ "an export that may only be read",
+	  { DISK_LEN, USUAL | READ_ONLY | ROTATIONAL },
+	  NULL,
+	  DISK_LEN,
+	  512,
+	  4096,
+	  READS | RBP_CAN_FLUSH | RBP_WRITE_CACHE | RBP_ROTATIONAL },
+	{ "an export without options",
+	  { DISK_LEN, HAS_FLAGS },
+	  NULL,
+	  DISK_LEN,
+	  512,
+	  4096,
+	  READS | RBP_CAN_WRITE },
+	{ "a server without structured replies",
+	  { DISK_LEN, USUAL, .is_plain = true },
+	  NULL,
+	  DISK_LEN,
+	  512,
+	  4096,
+	  ALL & ~RBP_CAN_EXTENT },
+	{ "a server without an allocation map",
+	  { DISK_LEN, USUAL, .has_no_map = true },
+	  NULL,
+	  DISK_LEN,
+	  512,
+	  4096,
+	  ALL & ~RBP_CAN_EXTENT },
+	{ "a size that is no multiple of a block",
+	  { 5000, USUAL },
+	  NULL,
+	  4608,
+	  512,
+	  4096,
+	  ALL },
+	{ "block sizes of the server",
+	  { DISK_LEN, USUAL, 4096, 65536, 1 << 20 },
+	  NULL,
+	  DISK_LEN,
+	  4096,
+	  65536,
+	  ALL },
+	{ "blocks that are too large",
+	  { DISK_LEN, USUAL, 8192, 65536, 1 << 20 },
+	  "smaller than 8192",
+	  0,
+	  0,
+	  0,
+	  0 },
+	{ "an export that the server does not know",
+	  { DISK_LEN, USUAL, .is_unknown = true },
+	  "cannot connect",
+	  0,
+	  0,
+	  0,
+	  0 },
+	{ "a server of another protocol",
+	  { DISK_LEN, USUAL, .is_no_server = true },
+	  "is the NBD server running?",
+	  0,
+	  0,
+	  0,
+	  0 },
+};
+
+static void open_export(void **state)
+{
+	const struct open_row *row = *state;
+	const struct setup s = { row->export, .wait_s = 30 };
+	char msg[256] = "";
+	uint64_t bytes = 0;
+
+	begin(&s.export);
+	if (row->refused) {
+		assert_true(open_volume(&s, msg, sizeof(msg)) < 0);
+		assert_non_null(strstr(msg, row->refused));
+		server_stop();
+		close(changed_fd);
+		return;
+	}
+	assert_int_equal(open_volume(&s, msg, sizeof(msg)), 0);
+	assert_int_equal(host.info.bytes, row->bytes);
+	assert_int_equal(host.info.block_size, row->block_size);
+	assert_int_equal(host.info.optimal_io, row->optimal_io);
+	assert_int_equal(host.info.caps, row->caps);
+	assert_string_equal(host.info.identity, "the same disk");
+	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
+	assert_int_equal(bytes, row->bytes);
+	stop();
+}
+
+static void no_server(void **state)
+{
+	const struct setup s = { usual, .wait_s = 30 };
+	char msg[256] = "";
+
+	begin(&usual);
+	server_stop();
+	assert_int_equal(open_volume(&s, msg, sizeof(msg)), -ENOTCONN);
+	assert_non_null(strstr(msg, "is the NBD server running?"));
+	close(changed_fd);
+}
+
+/* ---- I/O ---- */
+
+struct io_row {
+	const char *name;
+	enum rbp_op op;
+	uint32_t flags;
+	uint64_t offset;
+	uint64_t len;
+	const char *requests;
+};
+
+/* The server takes at most 8 KiB at once. */
+static const struct io_row io_rows[] = {
+	{ "a read", RBP_READ, 0, 512, 4096, "R4096@512" },
+	{ "a read in pieces", RBP_READ, 0, 0, 20480,
+	  "R8192@0 R8192@8192 R4096@16384" },
+	{ "a write", RBP_WRITE, 0, 512, 512, "W512@512" },
+	{ "a write in pieces, stable", RBP_WRITE, RBP_FUA, 4096, 16384,
+	  "W8192@4096! W8192@12288!" },
+	{ "a flush", RBP_FLUSH, 0, 0, 0, "F" },
+	{ "an unmap is not cut", RBP_UNMAP, 0, 0, 65536, "T65536@0" },
+	{ "zeroes that keep the space", RBP_ZERO, 0, 0, 65536, "Z65536@0h" },
+	{ "zeroes that may free it, stable", RBP_ZERO, RBP_FUA | RBP_MAY_UNMAP,
+	  0, 65536, "Z65536@0!" },
+};
+
+static void io(void **state)
+{
+	const struct io_row *row = *state;
+	const struct setup s = { { DISK_LEN, USUAL, 512, 4096, 8192 },
+				 .wait_s = 30,
+				 .queue_cnt = 1 };
+	bool clears = row->op == RBP_ZERO || row->op == RBP_UNMAP;
+
+	start(&s);
+	for (unsigned int i = 0; i < DISK_LEN; i++) {
+		server.disk[i] = (uint8_t)(i % 251);
+		buf[i] = (uint8_t)(i % 241);
+	}
+	assert_int_equal(run(row->op, row->flags, row->offset, row->len, buf),
+			 0);
+	assert_requests(row->requests);
+	if (clears)
+		memset(buf, 0, row->len);
+	assert_memory_equal(buf, server.disk + row->offset, row->len);
+	assert_int_equal(server.disk[row->offset + row->len],
+			 (row->offset + row->len) % 251);
+	stop();
+}
+
+struct error_row {
+	const char *name;
+	uint32_t error; /* of the server */
+	bool is_plain;
+	int res;
+};
+
+static const struct error_row error_rows[] = {
+	{ "no permission", 1, false, -EPERM },
+	{ "no permission, in a simple reply", 1, true, -EPERM },
+	{ "an I/O error", 5, false, -EIO },
+	{ "no memory", 12, false, -ENOMEM },
+	{ "an invalid request", 22, false, -EINVAL },
+	{ "no space", 28, false, -ENOSPC },
+	{ "not supported", 95, false, -EOPNOTSUPP },
+	{ "an error that does not exist", 12345, false, -EINVAL },
+};
+
+/* The third piece of a write fails: what was done before counts. */
+static void error(void **state)
+{
+	const struct error_row *row = *state;
+	struct setup s = { { DISK_LEN, USUAL, 512, 4096, 8192 },
+			   .wait_s = 30,
+			   .queue_cnt = 1 };
+	struct request r = { 0 };
+
+	s.export.is_plain = row->is_plain;
+	start(&s);
+	server_be_odd((struct odd){ ANSWER_ERROR, CMD_WRITE, .skip = 2,
+				    .cnt = 1, .value = row->error });
+	submit(&r, 0, RBP_WRITE, 0, 32768, buf);
+	assert_int_equal(result(&r), row->res);
+	assert_int_equal(r.io.progress, 16384);
+	assert_requests("W8192@0 W8192@8192 W8192@16384");
+	assert_int_equal(run_read(), 0);
+	stop();
+}
+
+struct short_row {
+	const char *name;
+	enum rbp_op op;
+	enum answer answer;
+};
+
+static const struct short_row short_rows[] = {
+	{ "half of the data", RBP_READ, ANSWER_SHORT },
+	{ "no data", RBP_READ, ANSWER_EMPTY },
+	{ "no extent", RBP_EXTENT, ANSWER_EMPTY },
+};
+
+/* The rest of the buffer has the data of another request. */
+static void answer_is_not_complete(void **state)
+{
+	const struct short_row *row = *state;
+	struct request r = { 0 };
+
+	start_usual();
+	server_be_odd((struct odd){ row->answer,
+				    row->op == RBP_READ ? CMD_READ : CMD_EXTENT,
+				    .cnt = 1 });
+	submit(&r, 0, row->op, 0, 4096, row->op == RBP_READ ? buf : NULL);
+	assert_int_equal(result(&r), -EIO);
+	assert_int_equal(r.io.progress, 0);
+	assert_true(has_text(host.log, "of 4096 bytes: failing the I/O"));
+	assert_int_equal(run_read(), 0);
+	stop();
+}
+
+static void holes_are_zeroes(void **state)
+{
+	start_usual();
+	memset(server.disk, 7, 4096);
+	memset(buf, 9, 4096);
+	server_be_odd((struct odd){ ANSWER_SPARSE, CMD_READ, .cnt = 1 });
+	assert_int_equal(run_read(), 0);
+	for (unsigned int i = 0; i < 4096; i++)
+		assert_int_equal(buf[i], i < 2048 ? 7 : 0);
+	stop();
+}
+
+#define HOLE  1u
+#define ZEROS 2u
+
+struct extent_row {
+	const char *name;
+	uint32_t extents[4];
+	uint64_t len;
+	int is_mapped;
+};
+
+static const struct extent_row extent_rows[] = {
+	{ "data", { 8192, 0 }, 8192, 1 },
+	{ "a hole", { 8192, HOLE | ZEROS }, 8192, 0 },
+	{ "data, then a hole", { 4096, 0, 4096, HOLE | ZEROS }, 4096, 1 },
+	{ "two holes are one",
+	  { 4096, HOLE | ZEROS, 2048, HOLE | ZEROS },
+	  6144,
+	  0 },
+	{ "a hole that does not read as zeroes is data",
+	  { 2048, HOLE, 4096, 0 },
+	  6144,
+	  1 },
+	{ "zeroes that are allocated are data",
+	  { 2048, ZEROS, 4096, HOLE | ZEROS },
+	  2048,
+	  1 },
+	{ "a block that is half a hole is data",
+	  { 256, HOLE | ZEROS, 7936, 0 },
+	  512,
+	  1 },
+	{ "a hole that ends within a block",
+	  { 1280, HOLE | ZEROS, 6912, 0 },
+	  1024,
+	  0 },
+	{ "more than was asked for", { 1u << 30, HOLE | ZEROS }, 8192, 0 },
+};
+
+static void extent(void **state)
+{
+	const struct extent_row *row = *state;
+	struct request r = { 0 };
+
+	start_usual();
+	server.extent_cnt = row->extents[2] ? 4 : 2;
+	memcpy(server.extents, row->extents, sizeof(row->extents));
+	submit(&r, 0, RBP_EXTENT, 4096, 8192, NULL);
+	assert_int_equal(result(&r), 0);
+	assert_requests("E8192@4096");
+	assert_int_equal(r.io.extent_len, row->len);
+	assert_int_equal(r.io.extent_mapped, row->is_mapped);
+	stop();
+}
+
+/* ---- queues ---- */
+
+/* All queues share a connection. If its queue is deleted, it moves to another
+ * one, with what it has in flight. */
+static void shared_connection_moves(void **state)
+{
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = false,
+				 .queue_cnt = 2 };
+	struct request r = { 0 };
+
+	start(&s);
+	server_be_odd((struct odd){ ANSWER_HOLD, CMD_READ, .cnt = 1 });
+	submit(&r, 1, RBP_READ, 0, 4096, buf);
+	wait_for_text(server.log, "R4096@0");
+	del_queue(0);
+	assert_false(r.has_ended);
+	server_let_go();
+	assert_int_equal(result(&r), 0);
+	add_queue(0);
+	assert_int_equal(run_read(), 0);
+	assert_int_equal(server.peer_cnt, 1);
+	stop();
+}
+
+/* A connection without a queue is used by the next one. */
+static void each_queue_has_a_connection(void **state)
+{
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 2 };
+	struct request r = { 0 };
+
+	start(&s);
+	assert_int_equal(server.peer_cnt, 2);
+	/* One that waits does not delay the other. */
+	server_be_odd((struct odd){ ANSWER_NONE, CMD_READ, .cnt = 1 });
+	submit(&r, 1, RBP_READ, 0, 4096, buf);
+	wait_for_text(server.log, "R4096@0");
+	assert_int_equal(run_read(), 0);
+	assert_false(r.has_ended);
+	del_queue(0);
+	add_queue(0);
+	assert_int_equal(run_read(), 0);
+	assert_int_equal(server.peer_cnt, 2);
+	server_stop();
+	server_start();
+	assert_int_equal(result(&r), 0);
+	stop();
+}
+
+static void no_memory_for_a_queue(void **state)
+{
+	const struct setup s = { usual, .wait_s = 30 };
+
+	start(&s);
+	for (unsigned int i = 1; i <= 2; i++) {
+		/* The queue's watch is the first, the connection's the
+		 * second. */
+		host.lacks_watches = i;
+		assert_int_equal(host.plugin->queue_add(host.volume,
+							&host.queues[0],
+							&host.queues[0].data),
+				 -ENOMEM);
+		host.lacks_watches = 0;
+	}
+	add_queue(0);
+	assert_int_equal(run_read(), 0);
+	stop();
+}
+
+/* ---- lost connections ---- */
+
+struct loss_row {
+	const char *name;
+	enum answer answer;
+	uint32_t value;
+};
+
+static const struct loss_row loss_rows[] = {
+	{ "the server closes the connection", ANSWER_CLOSE, 0 },
+	{ "the server ends", ANSWER_ERROR, ESHUTDOWN },
+	{ "the server answers what nobody asked", ANSWER_COOKIE, 0 },
+};
+
+/* The request is sent again to the server that is back. */
+static void request_survives(void **state)
+{
+	const struct loss_row *row = *state;
+
+	start_usual();
+	server.disk[5] = 77;
+	server_be_odd((struct odd){ row->answer, CMD_READ, .cnt = 1,
+				    .value = row->value });
+	assert_int_equal(run_read(), 0);
+	assert_int_equal(buf[5], 77);
+	assert_requests("R4096@0 R4096@0");
+	assert_true(has_text(host.log, "the connection to the server is lost"));
+	assert_true(has_text(host.log, "connected to the server again"));
+	stop();
+}
+
+struct flush_row {
+	const char *name;
+	uint32_t flags; /* of the write */
+	bool flushes;	/* before the loss */
+	bool trusts;
+	int res;
+};
+
+static const struct flush_row flush_rows[] = {
+	{ "a write that was not flushed may be lost", 0, false, false, -EIO },
+	{ "a write that was flushed is not", 0, true, false, 0 },
+	{ "a stable write is not", RBP_FUA, false, false, 0 },
+	{ "the server is trusted", 0, false, true, 0 },
+};
+
+static void flush_after_a_loss(void **state)
+{
+	const struct flush_row *row = *state;
+	const struct setup s = { usual, .wait_s = 30, .trusts = row->trusts,
+				 .queue_cnt = 1 };
+
+	start(&s);
+	assert_int_equal(run(RBP_WRITE, row->flags, 0, 4096, buf), 0);
+	if (row->flushes) {
+		assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), 0);
+	}
+	server_be_odd((struct odd){ ANSWER_CLOSE, CMD_READ, .cnt = 1 });
+	assert_int_equal(run_read(), 0);
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), row->res);
+	assert_int_equal(has_text(host.log, "flushes fail from now on"),
+			 row->res != 0);
+	/* For ever: nobody knows what the later flush would cover. */
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), row->res);
+	stop();
+}
+
+/* A flush that is in flight covers what ended before it was sent, no more. */
+static void write_beside_a_flush_is_not_covered(void **state)
+{
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 2 };
+	struct request flush = { 0 };
+
+	start(&s);
+	server_be_odd((struct odd){ ANSWER_NONE, CMD_FLUSH, .cnt = 1 });
+	submit(&flush, 1, RBP_FLUSH, 0, 0, NULL);
+	wait_for_text(server.log, "F");
+	assert_int_equal(run(RBP_WRITE, 0, 0, 4096, buf), 0);
+	server_stop();
+	server_start();
+	/* It is sent again, and must not say that the write is stable. */
+	assert_int_equal(result(&flush), -EIO);
+	stop();
+}
+
+/* While the server is away, requests wait, then fail; they do not when it is
+ * back. */
+static void server_is_away(void **state)
+{
+	struct request r = { 0 };
+
+	start_usual();
+	server_stop();
+	wait_for_text(host.log, "the connection to the server is lost");
+	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	wait_for_text(host.log, "trying again");
+	assert_false(r.has_ended);
+	fire_timer(30000);
+	assert_true(r.has_ended);
+	assert_int_equal(r.res, -EIO);
+	assert_true(has_text(host.log, "has been away for 30 seconds"));
+	assert_int_equal(run_read(), -EIO);
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), -ENOTCONN);
+	server_start();
+	wait_for_text(host.log, "connected to the server again");
+	assert_int_equal(run_read(), 0);
+	/* The flush that was not done has lost nothing. */
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), 0);
+	stop();
+}
+
+/* The longest wait is no short one. */
+static void endless_wait(void **state)
+{
+	const struct setup s = { usual, .wait_s = UINT64_MAX, .queue_cnt = 1 };
+
+	start(&s);
+	server_stop();
+	wait_for_text(host.log, "the connection to the server is lost");
+	fire_timer((uint64_t)INT32_MAX * 1000);
+	assert_true(has_text(host.log, "has been away for 2147483647 seconds"));
+	server_start();
+	stop();
+}
+
+/* It is lost each time it gets the request: that one fails after the wait, and
+ * others go on. */
+static void server_dies_of_a_request(void **state)
+{
+	const struct setup s = { usual, .wait_s = 0, .queue_cnt = 1 };
+
+	start(&s);
+	server_be_odd((struct odd){ ANSWER_CLOSE, CMD_WRITE, .cnt = 1000 });
+	assert_int_equal(run(RBP_WRITE, 0, 0, 4096, buf), -EIO);
+	assert_true(has_text(host.log, "lost again and again"));
+	assert_int_equal(run_read(), 0);
+	stop();
+}
+
+struct change_row {
+	const char *name;
+	struct export export;
+	const char *refused;
+};
+
+static const struct change_row change_rows[] = {
+	{ "it is smaller",
+	  { DISK_LEN / 2, USUAL | MULTI_CONN },
+	  "the export is smaller than it was" },
+	{ "it cannot flush",
+	  { DISK_LEN, (USUAL & ~FLUSH) | MULTI_CONN },
+	  "the export can do less than before" },
+	{ "it can only be read",
+	  { DISK_LEN, USUAL | MULTI_CONN | READ_ONLY },
+	  "the export can do less than before" },
+	{ "a flush of one connection no longer covers others",
+	  { DISK_LEN, USUAL },
+	  "no longer offers multi-conn" },
+};
+
+/* The export that comes back is not the old one: nothing is sent to it. */
+static void other_export(void **state)
+{
+	const struct change_row *row = *state;
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 1 };
+	struct request r = { 0 };
+
+	start(&s);
+	server_stop();
+	server_change(&row->export);
+	server_start();
+	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	wait_for_text(host.log, row->refused);
+	assert_false(r.has_ended);
+	assert_requests("");
+	server_change(&s.export);
+	assert_int_equal(result(&r), 0);
+	stop();
+}
+
+static void export_grows(void **state)
+{
+	const struct export larger = { DISK_LEN, USUAL };
+	const struct setup s = { { DISK_LEN / 2, USUAL },
+				 .wait_s = 30,
+				 .queue_cnt = 1 };
+	uint64_t bytes;
+
+	start(&s);
+	server_stop();
+	server_change(&larger);
+	server_start();
+	wait_for_text(host.log, "connected to the server again");
+	assert_int_equal(host.resized_cnt, 1);
+	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
+	assert_int_equal(bytes, DISK_LEN);
+	assert_int_equal(run(RBP_READ, 0, DISK_LEN - 4096, 4096, buf), 0);
+	stop();
+}
+
+/* An answer restarts the time. */
+static void silent_server(void **state)
+{
+	const struct setup s = { usual, .wait_s = 30, .timeout_s = 60,
+				 .queue_cnt = 1 };
+	struct request r = { 0 };
+
+	start(&s);
+	server_be_odd((struct odd){ ANSWER_NONE, CMD_READ, .cnt = 1 });
+	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	wait_for_text(server.log, "R4096@0");
+	atomic_store(&later_s, 40);
+	assert_int_equal(run(RBP_WRITE, 0, 0, 512, buf), 0);
+	atomic_store(&later_s, 61);
+	fire_timer(60000);
+	assert_false(has_text(host.log, "has not answered"));
+	atomic_store(&later_s, 101);
+	for (unsigned int i = 0; i < TIMER_MAX; i++) {
+		if (host.timers[i].is_set)
+			fire_timer(host.timers[i].delay_ms);
+	}
+	assert_true(has_text(host.log, "has not answered for 60 seconds"));
+	assert_int_equal(result(&r), 0);
+	stop();
+}
+
+/* A connection that cannot be watched is made again. */
+static void no_memory_for_a_connection(void **state)
+{
+	start_usual();
+	host.lacks_watches = 1;
+	server_be_odd((struct odd){ ANSWER_CLOSE, CMD_READ, .cnt = 1 });
+	assert_int_equal(run_read(), 0);
+	assert_true(has_text(host.log, "out of memory"));
+	stop();
+}
+
+static void old_host(void **state)
+{
+	const struct rbp_host old = {
+		.size = offsetof(struct rbp_host, watch_add),
+		.log = host_log,
+	};
+
+	memset(&host, 0, sizeof(host));
+	assert_null(rdma_block_plugin_1(&old));
+	assert_true(has_text(host.log, "too old"));
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, open_rows, open_export);
+	T_ADD(&t, no_server);
+	T_ADD_ROWS(&t, io_rows, io);
+	T_ADD_ROWS(&t, error_rows, error);
+	T_ADD_ROWS(&t, short_rows, answer_is_not_complete);
+	T_ADD(&t, holes_are_zeroes);
+	T_ADD_ROWS(&t, extent_rows, extent);
+	T_ADD(&t, shared_connection_moves);
+	T_ADD(&t, each_queue_has_a_connection);
+	T_ADD(&t, no_memory_for_a_queue);
+	T_ADD_ROWS(&t, loss_rows, request_survives);
+	T_ADD_ROWS(&t, flush_rows, flush_after_a_loss);
+	T_ADD(&t, write_beside_a_flush_is_not_covered);
+	T_ADD(&t, server_is_away);
+	T_ADD(&t, endless_wait);
+	T_ADD(&t, server_dies_of_a_request);
+	T_ADD_ROWS(&t, change_rows, other_export);
+	T_ADD(&t, export_grows);
+	T_ADD(&t, silent_server);
+	T_ADD(&t, no_memory_for_a_connection);
+	T_ADD(&t, old_host);
+	return t_run(&t);
+}
