@@ -27,18 +27,24 @@ struct histogram {
 };
 
 /*
- * The bucket of @ns, which is 1 to HISTOGRAM_MAX_NS. The upper bits of a double are the
- * exponent, then the mantissa: they are the number of the bucket. It takes two
- * instructions.
+ * The upper bits of a double are the exponent, then the mantissa: they count the
+ * buckets. This takes two instructions.
  */
-static inline uint64_t histogram_index(double ns)
+static inline uint64_t histogram_place(double ns)
 {
-	/* The upper bits of 1.0: exponent 0, which is stored as 1023. */
-	const uint64_t first = 1023u << 2;
 	uint64_t bits;
 
 	memcpy(&bits, &ns, sizeof(bits));
-	return (bits >> 50) - first;
+	return bits >> 50;
+}
+
+/* The place of 1.0: exponent 0, which is stored as 1023. */
+#define HISTOGRAM_FIRST_PLACE (1023u << 2)
+
+/* The bucket of @ns, which is 1 to HISTOGRAM_MAX_NS. */
+static inline uint64_t histogram_index(double ns)
+{
+	return histogram_place(ns) - HISTOGRAM_FIRST_PLACE;
 }
 
 static inline uint64_t histogram_cap(uint64_t ns)

@@ -12,6 +12,7 @@
 #define BASE_TICKS_H
 
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 /* Nanoseconds of a tick. Written by ticks_init() only. Not for other libraries: so the
@@ -47,6 +48,21 @@ static inline uint64_t ticks_now(void)
 	return now;
 #else
 	return ticks_clock_ns();
+#endif
+}
+
+/* Stores ticks_now(). That is two instructions less than with "=": the halves
+ * as they come. */
+static inline void ticks_store(uint64_t *to)
+{
+#if defined(__x86_64__)
+	uint32_t low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	memcpy(to, &low, sizeof(low));
+	memcpy((char *)to + sizeof(low), &high, sizeof(high));
+#else
+	*to = ticks_now();
 #endif
 }
 

@@ -261,7 +261,8 @@ void meter_clock_pass(struct meter_clock *c, enum meter_stage stage,
 {
 	if (first) {
 		memset(c->spent, 0, sizeof(c->spent));
-		c->since = c->arrived;
+		c->since = meter_clock_arrived(c, /* passed= */ false);
+		c->arrived += METER_PASSED;
 	}
 	c->spent[stage] += when - c->since;
 	c->since = when;

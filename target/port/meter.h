@@ -125,7 +125,7 @@ uint64_t meter_commands(const struct meter_counts *sum);
 
 /* In ticks. */
 struct meter_clock {
-	uint64_t arrived;
+	uint64_t arrived; /* after the first stage: METER_PASSED later */
 	/* The other members are valid after the first stage. */
 	uint64_t since; /* the last event */
 	uint64_t spent[METER_STAGES - 1];
@@ -139,9 +139,27 @@ struct meter_clock {
 #define METER_LEAST_TICKS 1
 #endif
 
+/* The time since an arrival that is this much later is negative, and so, as an
+ * unsigned number, longer than any limit: one comparison finds both commands
+ * that have passed a stage and slow ones. */
+#define METER_PASSED (1ull << 62)
+
 static inline void meter_clock_start(struct meter_clock *c)
 {
-	c->arrived = ticks_now() - METER_LEAST_TICKS;
+	ticks_store(&c->arrived);
+}
+
+/* The ticks since the arrival; without meaning after the first stage. */
+static inline uint64_t meter_clock_ticks(const struct meter_clock *c)
+{
+	return ticks_now() - c->arrived + METER_LEAST_TICKS;
+}
+
+/* @passed: a stage. */
+static inline uint64_t meter_clock_arrived(const struct meter_clock *c,
+					   bool passed)
+{
+	return c->arrived - METER_LEAST_TICKS - (passed ? METER_PASSED : 0);
 }
 
 /* The event that ends @stage occurred at @when. @first: the command's first

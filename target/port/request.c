@@ -113,11 +113,12 @@ __attribute__((noinline, cold)) static void
 request_count_any(const struct request *req, uint64_t ticks)
 {
 	uint64_t now = req->clock.arrived + ticks;
+	uint64_t arrived = request_arrived(req);
+	uint64_t since = req->passed ? req->clock.since : arrived;
 	const struct worker *w = req->worker;
 	const struct volume *vol = req->task.vol;
-	uint64_t since = req->passed ? req->clock.since : req->clock.arrived;
 
-	if (ticks >= w->slow_ticks)
+	if (now - arrived >= w->slow_ticks)
 		slow_command(req, now, /* answered= */ true);
 	request_count_in(req, req->ch->meter, now - since);
 	if (vol)
@@ -132,21 +133,25 @@ static inline void request_count(const struct request *req)
 {
 	const struct worker *w = req->worker;
 	const struct scsi_task *t = &req->task;
-	uint64_t ticks = ticks_now() - req->clock.arrived;
+	uint64_t ticks = meter_clock_ticks(&req->clock);
 	uint64_t bytes = t->data_in_cnt;
-	uint64_t bucket;
+	uint64_t place;
 
-	/* A command that could not be decoded, or is for no volume, has no
-	 * operation. */
-	if (req->passed || t->cmd.op != SCSI_OP_READ || !t->vol ||
-	    ticks >= w->slow_ticks) {
+	/* The limit of all but READs is 0, as is that of a command that has
+	 * no operation. A READ without a volume was refused, and has passed a
+	 * stage. */
+	if (ticks >= w->plain_ticks[t->cmd.op]) {
 		request_count_any(req, ticks);
 		return;
 	}
-	bucket = histogram_index(ticks_exact_ns(ticks));
-	meter_count(&req->ch->meter->op[METER_READ], bucket, ticks, bytes);
-	meter_count(&t->vol->meter_shares[w->index]->op[METER_READ], bucket,
-		    ticks, bytes);
+	place = histogram_place(ticks_exact_ns(ticks));
+	meter_count(&req->ch->meter->op[METER_READ],
+		    place - HISTOGRAM_FIRST_PLACE, ticks, bytes);
+	/* Each count adds the same offset in its own instruction. gcc would
+	 * first do so in another one. */
+	__asm__("" : "+r"(place));
+	meter_count(&t->vol->meter_shares[w->index]->op[METER_READ],
+		    place - HISTOGRAM_FIRST_PLACE, ticks, bytes);
 }
 
 /* ---- arrival ---- */
@@ -959,7 +964,7 @@ static void request_look_at_dropped(const struct request *req)
 {
 	uint64_t now = ticks_now();
 
-	if (now - req->clock.arrived >= req->worker->slow_ticks)
+	if (now - request_arrived(req) >= req->worker->slow_ticks)
 		slow_command(req, now, /* answered= */ false);
 }
 

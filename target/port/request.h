@@ -100,6 +100,12 @@ static inline bool request_only_waits(const struct request *req)
 	       req->state == REQUEST_NEED_BUFFER;
 }
 
+/* In ticks. */
+static inline uint64_t request_arrived(const struct request *req)
+{
+	return meter_clock_arrived(&req->clock, req->passed);
+}
+
 /* Begins an SRP_CMD whose credit was taken. @req is free; it owns @iu from now
  * on. */
 void request_start(struct request *req, struct xp_iu *iu);

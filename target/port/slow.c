@@ -15,6 +15,7 @@ void slow_init(struct worker *w, unsigned int ms)
 	if (!ms || ns > HISTOGRAM_MAX_NS)
 		ns = HISTOGRAM_MAX_NS;
 	w->slow_ticks = ticks_of_ns(ns);
+	w->plain_ticks[SCSI_OP_READ] = w->slow_ticks;
 }
 
 /* The stage of @req when it ended. */
@@ -43,7 +44,7 @@ static uint64_t slow_spent(const struct request *req, enum meter_stage stage,
 	if (stage < METER_RESPOND && req->passed)
 		ticks = c->spent[stage];
 	if (stage == slow_last_stage(req))
-		ticks += now - (req->passed ? c->since : c->arrived);
+		ticks += now - (req->passed ? c->since : request_arrived(req));
 	return ticks_ns(ticks);
 }
 
@@ -87,7 +88,7 @@ static void slow_what_text(const struct scsi_task *t, char *buf, size_t size)
 static void slow_log(const struct request *req, uint64_t now, bool answered)
 {
 	struct worker *w = req->ch->worker;
-	uint64_t us = ticks_ns(now - req->clock.arrived) / 1000;
+	uint64_t us = ticks_ns(now - request_arrived(req)) / 1000;
 	struct log_about about = { .event = "slow" };
 	unsigned int dropped;
 	char stages[160];
@@ -116,8 +117,8 @@ void slow_command(const struct request *req, uint64_t now, bool answered)
 
 	/* Without --slow, or with a long limit, the command was only too long
 	 * for the fast count. */
-	if (!w->slow_ms ||
-	    ticks_ns(now - req->clock.arrived) < (uint64_t)w->slow_ms * 1000000)
+	if (!w->slow_ms || ticks_ns(now - request_arrived(req)) <
+				   (uint64_t)w->slow_ms * 1000000)
 		return;
 	w->counters.slow++;
 	slow_log(req, now, answered);

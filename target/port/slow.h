@@ -13,7 +13,8 @@
 #define SLOW_BURST 10
 
 /* @ms: commands that take this long are slow; 0: none is. Also sets
- * w->slow_ticks, which is at most the longest time of a histogram. */
+ * w->slow_ticks, which is at most the longest time of a histogram, and
+ * w->plain_ticks. */
 void slow_init(struct worker *w, unsigned int ms);
 
 /* A command has ended at @now, after w->slow_ticks or longer. */

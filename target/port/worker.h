@@ -60,6 +60,9 @@ struct worker {
 	struct list managing; /* struct task_mgmt_part, node */
 	struct port_counters counters;
 	struct metrics_report report;
+	/* A READ that takes fewer, and has passed no stage, has the short way
+	 * of request_count(); no other command has: 0. */
+	uint64_t plain_ticks[SCSI_OP_CNT];
 	uint64_t slow_ticks; /* slow.h, as the next two */
 	unsigned int slow_ms;
 	struct log_limit slow_log;

@@ -183,7 +183,7 @@ struct scsi_task {
 	uint8_t *buf;
 	int buf_index; /* io_uring fixed buffer of buf, or -1 */
 
-	/* scsi_task_clear() zeroes the members from here to cmd. */
+	/* scsi_task_clear() zeroes the members from here to cmd.op. */
 
 	/* set by prepare */
 	uint32_t fetch_len; /* data-out bytes to have in buf at execute */
@@ -217,7 +217,9 @@ struct scsi_task {
 
 	/* From here on, each member is written before it is read, except those
 	 * that scsi_task_clear() sets. */
-	struct scsi_cmd cmd; /* set by prepare */
+	/* Set by prepare. Before that, op is 0, which is no READ, and info is
+	 * NULL. */
+	struct scsi_cmd cmd;
 	/* When it got blocks that it had waited for; 0: it has not waited
 	 * (base/ticks.h). */
 	uint64_t held_ticks;
@@ -238,7 +240,8 @@ struct scsi_task {
 static inline void scsi_task_clear(struct scsi_task *task)
 {
 	const size_t begin = offsetof(struct scsi_task, fetch_len);
-	const size_t end = offsetof(struct scsi_task, cmd);
+	const size_t end =
+		offsetof(struct scsi_task, cmd.op) + sizeof(task->cmd.op);
 
 	memset((char *)task + begin, 0, end - begin);
 	task->vol = NULL;

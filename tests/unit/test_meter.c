@@ -115,6 +115,30 @@ static void other_commands_are_other(void **state)
 	rig_destroy(rig);
 }
 
+/* It is refused before it has an operation or a volume. Slots of READs are free. */
+static void refused_at_once_is_other(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd cmd = rig_read(RIG_RAM, 8, 1);
+	struct meter_share before;
+	struct meter_share sum;
+
+	rig_clear_ua(ch, RIG_RAM, NULL);
+	for (int i = 0; i < 3; i++)
+		rig_expect_status(ch, rw(ch, RIG_RAM, false, 1),
+				  SCSI_STATUS_GOOD);
+	before = meter_of(METER_OF_INITIATOR, 0);
+	cmd.attr = SRP_TASK_ACA;
+	rig_expect_status(ch, rig_cmd(ch, &cmd), SCSI_STATUS_CHECK_CONDITION);
+	sum = meter_of(METER_OF_INITIATOR, 0);
+	assert_int_equal(meter_commands(&sum.op[METER_READ]), 3);
+	assert_int_equal(meter_commands(&sum.op[METER_OTHER]),
+			 meter_commands(&before.op[METER_OTHER]) + 1);
+	rig_chan_free(ch);
+	rig_destroy(rig);
+}
+
 /* The store holds the first command for a while. Meanwhile the second waits for
  * a buffer. */
 static void time_goes_to_the_stage_where_it_was_spent(void **state)
@@ -140,6 +164,10 @@ static void time_goes_to_the_stage_where_it_was_spent(void **state)
 	assert_true(histogram_max_ns(&counts->stage[METER_QUEUE]) >= 20 * MS);
 	assert_true(histogram_max_ns(&counts->stage[METER_BACKEND]) >= 20 * MS);
 	assert_true(counts->stage[METER_QUEUE].sum >= 20 * MS);
+	/* No time is one of years. */
+	for (int stage = 0; stage < METER_STAGES; stage++)
+		assert_int_equal(
+			counts->stage[stage].bucket[HISTOGRAM_BUCKETS - 1], 0);
 	assert_int_equal(count_of(&sum, METER_READ, METER_QUEUE), 2);
 	assert_int_equal(count_of(&sum, METER_READ, METER_FETCH), 0);
 	rig_chan_free(ch);
@@ -272,6 +300,7 @@ int main(void)
 	ticks_init();
 	T_ADD_ROWS(&t, stage_cases, commands_are_counted_once);
 	T_ADD(&t, other_commands_are_other);
+	T_ADD(&t, refused_at_once_is_other);
 	T_ADD(&t, time_goes_to_the_stage_where_it_was_spent);
 	T_ADD(&t, waiting_for_blocks_is_time_in_the_queue);
 	T_ADD(&t, commands_without_an_answer_are_not_counted);
