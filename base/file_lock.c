@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,12 +179,25 @@ pid_t file_lock_opener(const struct stat *st)
 
 /* ---- waiting ---- */
 
-bool file_lock_is_interrupted(void)
+static atomic_bool file_lock_waits_end;
+
+void file_lock_end_waits(bool end)
+{
+	atomic_store(&file_lock_waits_end, end);
+}
+
+static bool file_lock_signal_is_pending(void)
 {
 	sigset_t set;
 
 	return sigpending(&set) == 0 &&
 	       (sigismember(&set, SIGTERM) || sigismember(&set, SIGINT));
+}
+
+bool file_lock_is_interrupted(void)
+{
+	return atomic_load(&file_lock_waits_end) ||
+	       file_lock_signal_is_pending();
 }
 
 bool file_lock_wait(struct file_wait *w, const char *path,

@@ -59,7 +59,12 @@ struct file_wait {
 bool file_lock_wait(struct file_wait *w, const char *path,
 		    enum file_holder holder, pid_t pid, unsigned int alive_ms);
 
-/* Does a signal ask this process to stop? SIGTERM and SIGINT are blocked. */
+/* Ends all waits of this process and later ones, because it is to stop; or no
+ * more. For a program that takes the signals that are blocked. Thread: any. */
+void file_lock_end_waits(bool end);
+
+/* Does a signal ask this process to stop? SIGTERM and SIGINT are blocked. True
+ * also after file_lock_end_waits(). */
 bool file_lock_is_interrupted(void);
 
 /* Takes the lock, shared or not. Return: 0; -EBUSY, with the process that has

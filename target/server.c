@@ -29,6 +29,7 @@
 #include "target/scsi/unit_share.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
+#include "base/file_lock.h"
 #include "base/memlock.h"
 #include "base/pidfile.h"
 #include "base/ticks.h"
@@ -497,6 +498,7 @@ int server_run(const struct configuration *c)
 		return 1;
 	}
 	ticks_init();
+	file_lock_end_waits(false);
 	clock_gettime(CLOCK_REALTIME, &now);
 	s->start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	s->opt = &c->opt;

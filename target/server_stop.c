@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_lock.h"
 #include "base/log.h"
 #include "target/heartbeat.h"
 #include "target/server_drain.h"
@@ -172,6 +173,8 @@ void server_stop_signal(struct server *s, int sig)
 		_exit(1);
 	}
 	s->stop_signal = sig;
+	/* The signal is not pending any more. */
+	file_lock_end_waits(true);
 	if (!s->changing)
 		server_begin_stop(s);
 }

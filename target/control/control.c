@@ -30,6 +30,8 @@
 #define CONTROL_BUF_MIN 4096
 /* To bind in a directory that a target which ends removes. */
 #define CONTROL_BIND_TRIES 10
+/* For the last answers when the target ends. */
+#define CONTROL_LAST_S 1
 /* After a failure to accept. */
 #define CONTROL_RETRY_US 100000
 
@@ -405,6 +407,18 @@ static bool control_check_in(const struct control_method *m, const json_t *in,
 	return true;
 }
 
+/* A stream ends with its connection: it has no last reply. */
+static void control_run_stream(struct control_conn *conn,
+			       const struct control_method *m,
+			       struct control_result *ret)
+{
+	struct control_stream stream = { .conn = conn };
+
+	m->stream(conn->control->user, &stream, ret);
+	if (!ret->error)
+		shutdown(conn->fd, SHUT_RDWR);
+}
+
 static void control_run(struct control_conn *conn,
 			const struct varlink_call *call,
 			struct control_result *ret)
@@ -431,8 +445,7 @@ static void control_run(struct control_conn *conn,
 	else if (!control_check_in(m, call->parameters, ret))
 		return;
 	else if (m->stream)
-		m->stream(c->user, &(struct control_stream){ .conn = conn },
-			  ret);
+		control_run_stream(conn, m, ret);
 	else
 		m->run(c->user, call->parameters, ret);
 }
@@ -677,14 +690,31 @@ unsigned int control_poke(struct control *c)
 	return turns;
 }
 
-static void control_end_conns(struct control *c)
+/* The lock is held. */
+static void control_shut_conns(struct control *c, int how)
 {
-	pthread_mutex_lock(&c->lock);
-	c->stopping = true;
 	for (unsigned int i = 0; i < CONTROL_CONNS_MAX; i++) {
 		if (c->conns[i].fd >= 0)
-			shutdown(c->conns[i].fd, SHUT_RDWR);
+			shutdown(c->conns[i].fd, how);
 	}
+}
+
+/* A client that waits for an answer gets it, also that the target ends. One that
+ * does not take it does not delay the end. */
+static void control_end_conns(struct control *c)
+{
+	struct timespec until;
+	int err = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CONTROL_LAST_S;
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	control_shut_conns(c, SHUT_RD);
+	while (c->conn_cnt > 0 && !err)
+		err = pthread_cond_clockwait(&c->conn_ended, &c->lock,
+					     CLOCK_MONOTONIC, &until);
+	control_shut_conns(c, SHUT_RDWR);
 	while (c->conn_cnt > 0)
 		pthread_cond_wait(&c->conn_ended, &c->lock);
 	pthread_mutex_unlock(&c->lock);

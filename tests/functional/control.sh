@@ -600,6 +600,22 @@ t_check 'a volume that is locked is waited for' \
 	t_wait_for 10 says 'held: in use by process .* waiting at most'
 kill $holder
 t_check 'and added' wait $add
+ctl volume remove held >/dev/null
+hold "$T/held"
+ctl volume add "$T/held,name=held" >"$T/add.out" 2>"$T/add.err" &
+add=$!
+waits_again() { [ "$(grep -c 'held: in use by process .* waiting' "$T/target.log")" = 2 ]; }
+t_wait_for 10 waits_again
+kill "$T_TARGET"
+ends_the_wait() {
+	! wait $add
+	cat "$T/add.err"
+	grep -q 'a signal ended the wait for it' "$T/add.err"
+}
+t_check 'a target that stops does not wait for a lock' ends_the_wait
+t_check 'it ends' wait "$T_TARGET"
+kill $holder
+t_target --control "$S" --backing ram:1M,name=open
 echo '{ "discovery": "lo" }' >"$T/lo.json"
 t_check 'an interface is looked up' exits 0 ctl apply --dry-run "$T/lo.json"
 echo '{ "discovery": "nowhere0" }' >"$T/lo.json"

@@ -76,10 +76,24 @@ static void wait_has_an_end_and_is_logged(void **state)
 	assert_non_null(strstr(log_text, wc->text));
 }
 
+static void wait_ends_when_told(void **state)
+{
+	struct file_wait wait = { 0 };
+
+	file_lock_end_waits(true);
+	assert_false(file_lock_wait(&wait, "path", FILE_HOLDER_ENDING, OTHER,
+				    ALIVE_MS));
+	assert_true(file_lock_is_interrupted());
+	file_lock_end_waits(false);
+	assert_true(file_lock_wait(&wait, "path", FILE_HOLDER_ENDING, OTHER,
+				   ALIVE_MS));
+}
+
 int main(void)
 {
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, wait_cases, wait_has_an_end_and_is_logged);
+	T_ADD(&t, wait_ends_when_told);
 	return t_run(&t);
 }
