@@ -66,6 +66,7 @@ int manage_create(struct server *s, json_t *config, const json_t *file,
 	m->file = file;
 	m->generation = 1;
 	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->shown_lock, NULL);
 	*ret = m;
 	return 0;
 }
@@ -99,6 +100,20 @@ static json_t *manage_find_added(const struct manage *m)
 	return added;
 }
 
+/* A change has ended. */
+static void manage_show(struct manage *m)
+{
+	json_t *is = json_deep_copy(m->config);
+
+	if (!is)
+		return;
+	pthread_mutex_lock(&m->shown_lock);
+	json_decref(m->shown);
+	m->shown = is;
+	m->shown_generation = m->generation;
+	pthread_mutex_unlock(&m->shown_lock);
+}
+
 void manage_started(struct manage *m)
 {
 	const struct lun_map *luns = &m->server->luns;
@@ -115,6 +130,7 @@ void manage_started(struct manage *m)
 	}
 	m->at_start = json_deep_copy(m->config);
 	m->added = manage_find_added(m);
+	manage_show(m);
 }
 
 void manage_destroy(struct manage *m)
@@ -122,9 +138,11 @@ void manage_destroy(struct manage *m)
 	if (!m)
 		return;
 	json_decref(m->config);
+	json_decref(m->shown);
 	json_decref(m->at_start);
 	json_decref(m->added);
 	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->shown_lock);
 	free(m);
 }
 
@@ -144,6 +162,9 @@ void manage_lock(struct manage *m)
 
 void manage_unlock(struct manage *m)
 {
+	/* Only a change writes either. */
+	if (m->shown_generation != m->generation)
+		manage_show(m);
 	m->locked_ms = 0;
 	pthread_mutex_unlock(&m->lock);
 }
@@ -162,6 +183,17 @@ bool manage_lock_soon(struct manage *m, int64_t *ret_seconds)
 	since = m->locked_ms;
 	*ret_seconds = since ? (manage_now_ms() - since) / 1000 : 0;
 	return false;
+}
+
+json_t *manage_shown(struct manage *m, uint64_t *ret_generation)
+{
+	json_t *copy;
+
+	pthread_mutex_lock(&m->shown_lock);
+	copy = json_deep_copy(m->shown);
+	*ret_generation = m->shown_generation;
+	pthread_mutex_unlock(&m->shown_lock);
+	return copy;
 }
 
 bool manage_is_named(const json_t *vol, const char *name)

@@ -34,6 +34,9 @@ struct manage {
 	_Atomic int64_t locked_ms; /* since when, CLOCK_MONOTONIC; 0: free */
 	json_t *config;	     /* canonical; every volume has a name and a LUN */
 	uint64_t generation; /* version of config; grows with each change */
+	pthread_mutex_t shown_lock; /* guards the next two; held briefly */
+	json_t *shown; /* config without a change that is being made */
+	uint64_t shown_generation;
 	bool lun_was_used[LUNS_MAX]; /* since the start */
 	const json_t *file; /* of the file at the start; NULL: no file */
 	json_t *at_start;   /* value of config at the start */
@@ -61,6 +64,10 @@ void manage_unlock(struct manage *m);
 /* For a query, which shall not wait for a change that hangs. False: not locked; a change
  * is being made for *ret_seconds. */
 bool manage_lock_soon(struct manage *m, int64_t *ret_seconds);
+
+/* Returns a copy of the configuration, and its generation, without a change that
+ * is being made; does not wait for it. NULL: out of memory. */
+json_t *manage_shown(struct manage *m, uint64_t *ret_generation);
 
 /* ---- with the lock ---- */
 

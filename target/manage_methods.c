@@ -378,13 +378,11 @@ static void method_get_status(void *user, const json_t *in,
 static void method_get_config(void *user, const json_t *in,
 			      struct control_result *ret)
 {
-	struct manage *m = user;
+	uint64_t generation;
+	json_t *config = manage_shown(user, &generation);
 
-	manage_lock(m);
-	ret->parameters = json_pack("{soso}", "config",
-				    json_deep_copy(m->config), "generation",
-				    json_integer((json_int_t)m->generation));
-	manage_unlock(m);
+	ret->parameters = json_pack("{sosI}", "config", config, "generation",
+				    (json_int_t)generation);
 }
 
 /* ---- volumes ---- */
@@ -674,12 +672,24 @@ static bool method_is_of_generation(const struct manage *m, const json_t *in,
 			     (long long)json_integer_value(value));
 }
 
+static void method_refuse_busy(struct control_result *ret, int64_t seconds)
+{
+	struct manage_fault f;
+
+	manage_refuse(&f, "configuration", "",
+		      "it is being changed for %lld s; differences are told "
+		      "when that has ended",
+		      (long long)seconds);
+	method_refused(ret, &f);
+}
+
 static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
 			    struct control_result *ret)
 {
 	struct manage_apply how = { .dry_run = dry_run };
 	struct config_fault fault;
 	struct manage_fault f;
+	int64_t changing;
 	json_t *changes;
 	json_t *want;
 
@@ -692,7 +702,13 @@ static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
 		method_refused(ret, &f);
 		return;
 	}
-	manage_lock(m);
+	if (!dry_run) {
+		manage_lock(m);
+	} else if (!manage_lock_soon(m, &changing)) {
+		method_refuse_busy(ret, changing);
+		json_decref(want);
+		return;
+	}
 	if (!method_is_of_generation(m, in, &f) ||
 	    !manage_apply(m, want, &how, &changes, &f))
 		method_refused(ret, &f);
@@ -812,7 +828,8 @@ static const struct control_method manage_methods[] = {
 	{ .name = "GetConfig",
 	  .in = "",
 	  .out = "config: object, generation: int",
-	  .help = "Get the configuration; generation grows with each change",
+	  .help = "Get the configuration, without a change that is being "
+		  "made; generation grows with each change",
 	  .run = method_get_config },
 	{ .name = "AddVolume",
 	  .in = "volume: object",

@@ -656,8 +656,14 @@ t_check 'the list shows it' grep -q ' goes ' <(ctl volume list)
 t_check 'status tells of a change' grep -q ', being changed for [0-9]* s' <(ctl status)
 t_check 'sessions are listed' exits 0 ctl session list
 t_check 'metrics are told' exits 0 ctl metrics
+t_check 'show prints what was before' grep -q '"name": "goes"' <(timeout 60 rdma-ctl \
+	--control "$S" show)
+t_refused 'diff does not wait' 'configuration: it is being changed for [0-9]* s' \
+	timeout 60 rdma-ctl --control "$S" diff "$T/wide.json"
 kill -USR1 "$T_TARGET"
 t_check 'it is gone' wait $apply
+shows_no_more() { ! ctl show | grep -q '"name": "goes"'; }
+t_check 'show tells that' shows_no_more
 t_check 'the wider rules hold' sees open
 kill "$T_TARGET"
 wait "$T_TARGET"
