@@ -469,7 +469,8 @@ static bool apply_add_listeners(struct apply *a, json_t *added)
 	return true;
 }
 
-static void apply_undo_listeners(struct apply *a, json_t *added)
+static void apply_undo_listeners(struct apply *a, json_t *added,
+				 bool was_default)
 {
 	struct manage_fault ignored;
 	json_t *one;
@@ -477,6 +478,8 @@ static void apply_undo_listeners(struct apply *a, json_t *added)
 
 	json_array_foreach(added, i, one)
 		manage_remove_listener(a->m, json_string_value(one), &ignored);
+	if (was_default)
+		manage_default_listener(a->m);
 }
 
 static bool apply_remove_listeners(struct apply *a)
@@ -503,6 +506,7 @@ static bool apply_remove_listeners(struct apply *a)
  */
 static bool apply_do(struct apply *a)
 {
+	bool was_default = !json_object_get(a->m->config, "listen");
 	json_t *listeners = json_array();
 	json_t *volumes = json_array();
 	bool good = apply_add_listeners(a, listeners) &&
@@ -511,7 +515,7 @@ static bool apply_do(struct apply *a)
 
 	if (!good) {
 		apply_undo_volumes(a, volumes);
-		apply_undo_listeners(a, listeners);
+		apply_undo_listeners(a, listeners, was_default);
 	}
 	json_decref(volumes);
 	json_decref(listeners);

@@ -163,6 +163,12 @@ static void manage_name_default(struct manage *m)
 	json_decref(text);
 }
 
+void manage_default_listener(struct manage *m)
+{
+	m->server->points.request[0].is_default = true;
+	json_object_del(m->config, "listen");
+}
+
 static bool manage_same_uri(const char *text, const struct xp_uri *uri)
 {
 	struct xp_uri other;
@@ -267,16 +273,19 @@ bool manage_add_listener(struct manage *m, const char *text,
 {
 	struct listen_how how = manage_listen_how(m);
 	struct log_about about = { .event = "listen" };
+	bool was_default = !json_object_get(m->config, "listen");
 	struct xp_uri uri;
 	struct error e;
 	int err;
 
 	if (!manage_check_uri(text, &uri, f))
 		return false;
-	manage_name_default(m);
 	if (server_call_begin(m->server))
 		return manage_refuse_end(f);
+	manage_name_default(m);
 	err = listen_add(&how, &uri, &m->server->points, &e);
+	if (err && was_default)
+		manage_default_listener(m);
 	server_call_end(m->server);
 	if (err)
 		return manage_refuse_listener(f, text, e.text);
@@ -324,7 +333,7 @@ bool manage_remove_listener(struct manage *m, const char *text,
 
 	if (!manage_check_uri(text, &uri, f))
 		return false;
-	manage_name_default(m);
+	/* A default has a name since there are others. */
 	found = manage_find_listener(points, &uri);
 	if (!found)
 		return manage_refuse_listener(f, text,

@@ -19,6 +19,9 @@ bool manage_add_listener(struct manage *m, const char *uri,
  * removed. */
 bool manage_remove_listener(struct manage *m, const char *uri,
 			    struct manage_fault *f);
+/* Makes the first address, which has got a name for the sake of others beside it,
+ * the default again. */
+void manage_default_listener(struct manage *m);
 /* Does the target listen there already, with the same keys? */
 bool manage_listens(const struct manage *m, const char *uri);
 

@@ -524,6 +524,59 @@ static void hangup_while_reloading_reloads_again(void **state)
 	sem_destroy(&has_read);
 }
 
+/* ---- the default address ---- */
+
+bool __wrap_xp_present(enum xp_kind kind);
+/* Else the default is a port of this machine. */
+bool __wrap_xp_present(enum xp_kind kind)
+{
+	return true;
+}
+
+static int start_default(void **state)
+{
+	static const char *const default_args[] = { "--config", "c.json",
+						    NULL };
+
+	enter(NULL);
+	t_server_write("c.json", t_json("{'backing': [" FILE_A "]}"));
+	t_server_start(default_args);
+	return 0;
+}
+
+static const struct default_case {
+	const char *name;
+	const char *method;
+	const char *in;
+} default_cases[] = {
+	{ "an address that cannot be added", "AddListener",
+	  "{'uri': 'srp+tcp://198.51.100.1'}" },
+	{ "an address to remove that is not there", "RemoveListener",
+	  "{'uri': 'srp+rdma://10.0.0.9'}" },
+	{ "an apply that cannot add a volume", "Apply",
+	  "{'config': {'listen': ['srp+rdma://10.0.0.2'], "
+	  "'backing': ['nofile']}}" },
+};
+
+/* Else, "save" would write down where the target listens by chance today. */
+static void refused_address_leaves_the_default(void **state)
+{
+	const struct default_case *c = *state;
+	char *before = look();
+	char *after;
+
+	assert_string_equal(
+		t_json_text(t_server_call(c->method, t_json(c->in)), "error"),
+		REFUSED);
+	after = look();
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+	/* The next change shows all that is in the configuration. */
+	t_server_ask("SetAllow", t_json("{'rules': ['all']}"));
+	t_json_expect(t_server_ask("GetConfig", NULL), "config.listen", NULL);
+}
+
 /* ---- auto-save ---- */
 
 static int start_auto_save(void **state)
@@ -597,6 +650,7 @@ int main(void)
 {
 	static struct t_table t;
 	size_t with_file;
+	size_t with_default;
 
 	T_ADD_ROWS(&t, differences, difference_is_told_and_made);
 	T_ADD_ROWS(&t, undone, refused_change_is_undone);
@@ -610,11 +664,15 @@ int main(void)
 	T_ADD(&t, hangup_reads_the_file_again);
 	T_ADD(&t, hangup_while_reloading_reloads_again);
 	with_file = t.cnt;
+	T_ADD_ROWS(&t, default_cases, refused_address_leaves_the_default);
+	with_default = t.cnt;
 	T_ADD(&t, change_saves_itself);
 	T_ADD(&t, change_that_is_not_saved_warns);
 	T_ADD(&t, change_while_reloading_stays);
 	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = i < with_file ? start : start_auto_save;
+		t.tests[i].setup_func = i < with_file	   ? start
+					: i < with_default ? start_default
+							   : start_auto_save;
 		t.tests[i].teardown_func = stop;
 	}
 	return t_run(&t);
