@@ -76,7 +76,8 @@ static const struct option_row ctl_verb_rows[] = {
 	  .value = "NAME",
 	  .help = "Eject the medium of a removable volume, when its running "
 		  "commands have ended and its cache is flushed. New commands "
-		  "find no medium. If the flush fails, the medium stays." },
+		  "find no medium. If the flush fails, the medium stays. It "
+		  "is back when the target starts again." },
 	{ .name = "volume load",
 	  .value = "NAME",
 	  .help = "Load the ejected medium again." },
