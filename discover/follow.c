@@ -28,6 +28,7 @@ struct follow {
 	struct rules rules;
 	struct finder *finder; /* NULL: cannot be opened now */
 	bool finder_failed;    /* the log says that it failed */
+	bool said_more; /* the log says that there are too many targets */
 	struct device_watch devices;
 	struct found found;
 	struct followed *links[LINKS_MAX];
@@ -68,6 +69,9 @@ static void follow_ask(struct follow *f)
 	follow_open_finder(f);
 	if (f->finder)
 		finder_ask(f->finder, &f->found);
+	if (!f->said_more)
+		found_warn(&f->found);
+	f->said_more = f->found.more_cnt;
 }
 
 /* ---- links ---- */

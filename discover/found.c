@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "transport/xport.h"
 
 /* ---- addresses ---- */
@@ -117,13 +118,36 @@ const struct found_target *found_find(const struct found *f,
 	return NULL;
 }
 
+static void found_count(struct found *f, const struct srp_port_id *id)
+{
+	for (unsigned int i = 0; i < f->more_cnt; i++) {
+		if (srp_port_id_equal(&f->more[i], id))
+			return;
+	}
+	if (f->more_cnt < FOUND_MORE)
+		f->more[f->more_cnt++] = *id;
+}
+
+void found_warn(const struct found *f)
+{
+	if (f->more_cnt)
+		log_warn(
+			"left out: %s%u of the targets that have answered; the "
+			"first %d are kept; ask fewer at once, by --interface, "
+			"HOST or --key",
+			f->more_cnt == FOUND_MORE ? "at least " : "",
+			f->more_cnt, FOUND_MAX);
+}
+
 static struct found_target *found_new(struct found *f,
 				      const struct discovery_msg *msg)
 {
 	struct found_target *t;
 
-	if (f->cnt == FOUND_MAX)
+	if (f->cnt == FOUND_MAX) {
+		found_count(f, &msg->id);
 		return NULL;
+	}
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
@@ -168,6 +192,7 @@ void found_clear(struct found *f)
 	for (unsigned int i = 0; i < f->cnt; i++)
 		free(f->targets[i]);
 	f->cnt = 0;
+	f->more_cnt = 0;
 }
 
 /* ---- usable addresses ---- */

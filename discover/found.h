@@ -16,6 +16,7 @@
 #include "transport/uri.h"
 
 #define FOUND_MAX     256 /* targets; the first ones are kept */
+#define FOUND_MORE    256 /* further targets that are counted */
 #define FOUND_BY_SIZE 64
 
 /* Where a target listens. */
@@ -43,7 +44,14 @@ struct found_target {
 struct found {
 	struct found_target *targets[FOUND_MAX];
 	unsigned int cnt;
+	/* Targets that have answered, and for which there is no place; with FOUND_MORE,
+	 * there may be more of them. */
+	struct srp_port_id more[FOUND_MORE];
+	unsigned int more_cnt;
 };
+
+/* Warns if some targets have no place. */
+void found_warn(const struct found *f);
 
 /* Adds what @msg says, which has come from @peer: a wildcard in it is the address of
  * @peer, and a link-local address is one of the link of @peer. False: there is no place,

@@ -40,6 +40,7 @@ static int discover(const struct discover_options *o)
 	}
 	finder_ask(finder, &f);
 	finder_close(finder);
+	found_warn(&f);
 	if (o->mount) {
 		discover_mount(&f, o->mount);
 		found_clear(&f);

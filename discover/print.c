@@ -139,7 +139,8 @@ void show_json(const struct found *f)
 
 	for (unsigned int i = 0; i < f->cnt; i++)
 		json_array_append_new(targets, target_json(f->targets[i]));
-	root = json_pack("{s:o}", "targets", targets);
+	root = json_pack("{s:o, s:i}", "targets", targets, "left_out",
+			 (int)f->more_cnt);
 	json_dumpf(root, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(root);

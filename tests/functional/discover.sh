@@ -143,6 +143,17 @@ t_check 'an answer that does not repeat the nonce counts for nothing' eval '
 	! rdma-discover | grep -qx forged'
 kill "$FORGER"
 wait "$FORGER" 2>/dev/null
+# Enough for any place: the real target is one of them, or of those left out.
+forger 00000000deadbe00 "srp+tcp://127.0.0.1:$T_PORT" 300
+left_out() {
+	rdma-discover --json -t 3 >"$T/json" 2>"$T/err"
+	cat "$T/err"
+	grep -q 'left out: 45 of the targets' "$T/err" &&
+		grep -q '"left_out": 45$' "$T/json" && is 256 "$(grep -c instance "$T/json")"
+}
+t_check 'targets that are left out are counted' left_out
+kill "$FORGER"
+wait "$FORGER" 2>/dev/null
 
 # ---- a key, --off, targets that start and stop
 

@@ -72,10 +72,37 @@ static void address(void **state)
 	found_clear(&f);
 }
 
+/* Each target answers several questions. */
+static void more_targets_than_places_are_counted(void **state)
+{
+	struct discovery_msg msg = { .kind = DISCOVERY_ANNOUNCE };
+	const struct dgram_peer nobody = { .addr_len = 0 };
+	static struct found f;
+
+	assert_true(discovery_add_uri(&msg, "srp+tcp://10.0.0.1:5555"));
+	for (unsigned int i = 0; i < 3 * (FOUND_MAX + 3); i++) {
+		unsigned int n = i % (FOUND_MAX + 3);
+
+		msg.id = srp_port_id_make(1, n);
+		assert_int_equal(found_add(&f, &msg, &nobody, DGRAM_MULTICAST),
+				 n < FOUND_MAX);
+	}
+	assert_int_equal(f.cnt, FOUND_MAX);
+	assert_int_equal(f.more_cnt, 3);
+	for (unsigned int n = 0; n < FOUND_MAX + 2 * FOUND_MORE; n++) {
+		msg.id = srp_port_id_make(1, n);
+		found_add(&f, &msg, &nobody, DGRAM_MULTICAST);
+	}
+	assert_int_equal(f.more_cnt, FOUND_MORE);
+	found_clear(&f);
+	assert_int_equal(f.more_cnt, 0);
+}
+
 int main(void)
 {
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, address_rows, address);
+	T_ADD(&t, more_targets_than_places_are_counted);
 	return t_run(&t);
 }
