@@ -13,6 +13,7 @@
 
 #include "base/count.h"
 #include "base/hmac.h"
+#include "base/list.h"
 #include "base/ticks.h"
 #include "protocol/discovery.h"
 #include "target/responder_set.h"
@@ -38,6 +39,7 @@ struct responder {
 	struct responder_set set;
 	struct device_watch devices;
 	struct discovery_msg self; /* the announcement */
+	bool said_left_out;	   /* the log has that it is not complete */
 	uint64_t window_ms;	   /* when the budgets began */
 	uint64_t look_due_ms;
 };
@@ -67,7 +69,8 @@ static void responder_name(struct responder *r)
 	discovery_set_instance(&r->self, name);
 }
 
-static void responder_add_uri(struct discovery_msg *msg,
+/* False: there is no place. */
+static bool responder_add_uri(struct discovery_msg *msg,
 			      const struct listen_point *p)
 {
 	char text[LISTEN_TEXT_SIZE];
@@ -75,32 +78,66 @@ static void responder_add_uri(struct discovery_msg *msg,
 
 	snprintf(uri, sizeof(uri), "%s://%s", xp_kind_scheme(p->kind),
 		 listen_point_text(p, text));
-	discovery_add_uri(msg, uri);
+	return discovery_add_uri(msg, uri);
 }
 
 /* For a wildcard, the client uses the source address of the datagram. Over
  * RDMA, that may not be the address of a device, so the addresses of devices
  * are listed. With a key, all addresses are listed, because the code does not
  * cover the source address. */
-static void responder_add_point(struct discovery_msg *msg,
+static bool responder_add_point(struct discovery_msg *msg,
 				const struct listen_point *p, bool has_key)
 {
-	struct listen_point reach[DISCOVERY_URIS_MAX];
+	struct listen_point reach[DISCOVERY_URIS_MAX + 1];
 	unsigned int cnt = 0;
+	bool all = true;
 
 	if (has_key || xp_kind_traits(p->kind)->needs_device)
-		cnt = listen_point_reach(p, reach, DISCOVERY_URIS_MAX);
+		cnt = listen_point_reach(p, reach, ARRAY_SIZE(reach));
 	if (!cnt)
-		responder_add_uri(msg, p);
+		return responder_add_uri(msg, p);
 	for (unsigned int i = 0; i < cnt; i++)
-		responder_add_uri(msg, &reach[i]);
+		all &= responder_add_uri(msg, &reach[i]);
+	return all;
+}
+
+/* Encodes the announcement, or an answer to a query of @query_len bytes. Returns its
+ * length; negative: the query is too short for one. */
+static int responder_encode(struct responder *r, size_t query_len,
+			    uint8_t buf[DISCOVERY_MSG_MAX])
+{
+	size_t max = query_len ? query_len * DISCOVERY_GAIN : DISCOVERY_MSG_MAX;
+
+	return discovery_encode(buf, 0, max, &r->self,
+				r->key.len ? hmac_code : NULL, &r->key);
+}
+
+/* True if all addresses fit into one datagram. */
+static bool responder_fits(struct responder *r)
+{
+	uint8_t buf[DISCOVERY_MSG_MAX];
+	const struct discovery_wire *wire = (const void *)buf;
+
+	return responder_encode(r, 0, buf) > 0 &&
+	       wire->uri_cnt == r->self.uri_cnt;
 }
 
 static void responder_describe(struct responder *r)
 {
+	bool all = true;
+
 	r->self.uri_cnt = 0;
 	for (unsigned int i = 0; i < r->points.cnt; i++)
-		responder_add_point(&r->self, &r->points.point[i], r->key.len);
+		all &= responder_add_point(&r->self, &r->points.point[i],
+					   r->key.len);
+	all = all && responder_fits(r);
+	if (!all && !r->said_left_out)
+		log_warn(
+			"discovery: the announcement leaves out some addresses "
+			"of the target; it has place for %d in %d bytes; name "
+			"those for clients by --listen",
+			DISCOVERY_URIS_MAX, DISCOVERY_MSG_MAX);
+	r->said_left_out = !all;
 }
 
 /* Sends the announcement as an answer to a query of @query_len bytes to @to. If
@@ -108,10 +145,8 @@ static void responder_describe(struct responder *r)
 static void responder_send(struct responder *r, struct dgram *d,
 			   const struct dgram_peer *to, size_t query_len)
 {
-	size_t max = query_len ? query_len * DISCOVERY_GAIN : DISCOVERY_MSG_MAX;
 	uint8_t buf[DISCOVERY_MSG_MAX];
-	int len = discovery_encode(buf, 0, max, &r->self,
-				   r->key.len ? hmac_code : NULL, &r->key);
+	int len = responder_encode(r, query_len, buf);
 
 	if (len > 0)
 		dgram_send(d, to, buf, (size_t)len);

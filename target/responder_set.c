@@ -23,6 +23,7 @@ struct own_addresses {
 	struct ifaddrs *list; /* owns the names and addresses */
 	struct own_address all[INTERFACES_MAX];
 	unsigned int cnt;
+	unsigned int left_out;
 };
 
 /* ---- the addresses of this machine ---- */
@@ -67,6 +68,7 @@ static void own_get(struct own_addresses *own, const char *interfaces)
 	struct own_gids gids;
 
 	own->cnt = 0;
+	own->left_out = 0;
 	if (getifaddrs(&own->list)) {
 		own->list = NULL;
 		return;
@@ -77,9 +79,12 @@ static void own_get(struct own_addresses *own, const char *interfaces)
 		    (ifa->ifa_addr->sa_family != AF_INET &&
 		     ifa->ifa_addr->sa_family != AF_INET6))
 			continue;
-		if (own->cnt < INTERFACES_MAX &&
-		    (!interfaces || is_among(interfaces, ifa->ifa_name)))
+		if (interfaces && !is_among(interfaces, ifa->ifa_name))
+			continue;
+		if (own->cnt < INTERFACES_MAX)
 			own_add(own, ifa, &gids);
+		else
+			own->left_out++;
 	}
 }
 
@@ -130,8 +135,10 @@ static void set_want(struct responder_set *set,
 			return;
 		}
 	}
-	if (set->cnt == RESPONDER_ENDPOINTS_MAX)
+	if (set->cnt == RESPONDER_ENDPOINTS_MAX) {
+		set->left_out++;
 		return;
+	}
 	set->endpoints[set->cnt] = *want;
 	set->endpoints[set->cnt++].wanted = true;
 }
@@ -319,6 +326,17 @@ static void set_close_unwanted(struct responder_set *set)
 	set->cnt = kept;
 }
 
+static void set_say_left_out(struct responder_set *set)
+{
+	if (set->left_out && !set->said_left_out)
+		log_warn("discovery: this machine has too many addresses: "
+			 "clients that ask at some of them get no answer; "
+			 "choose interfaces by --discovery NAME,NAME (limits: "
+			 "%d addresses, %d endpoints)",
+			 INTERFACES_MAX, RESPONDER_ENDPOINTS_MAX);
+	set->said_left_out = set->left_out;
+}
+
 bool responder_set_refresh(struct responder_set *set,
 			   const struct listen_points *points, bool is_first)
 {
@@ -328,9 +346,11 @@ bool responder_set_refresh(struct responder_set *set,
 	for (unsigned int i = 0; i < set->cnt; i++)
 		set->endpoints[i].wanted = false;
 	own_get(&own, set->interfaces);
+	set->left_out = own.left_out;
 	set_want_all(set, points, &own);
 	own_free(&own);
 	set_close_unwanted(set);
+	set_say_left_out(set);
 	for (unsigned int i = 0; i < set->cnt; i++) {
 		if (!set->endpoints[i].dgram)
 			opened |= endpoint_try(&set->endpoints[i], is_first);

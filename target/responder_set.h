@@ -29,10 +29,12 @@ struct responder_endpoint {
 struct responder_set {
 	struct responder_endpoint endpoints[RESPONDER_ENDPOINTS_MAX];
 	unsigned int cnt;
+	unsigned int left_out;	/* addresses and endpoints beyond the limits */
+	bool said_left_out;	/* the log has this */
 	const char *interfaces; /* NAME,NAME; NULL: all. Borrowed */
 };
 
-/* Opens and closes endpoints to match @points. @is_first: an endpoint that
+/* Opens and closes endpoints to match @points. Warns once if it needs too many. @is_first: an endpoint that
  * cannot be opened is worth a notice. Returns true if one was opened. */
 bool responder_set_refresh(struct responder_set *set,
 			   const struct listen_points *points, bool is_first);

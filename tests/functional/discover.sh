@@ -226,6 +226,25 @@ no_route() {
 t_check 'an address without a route says why' no_route
 stop "$SERVER"
 
+# More addresses than one target answers at, or than fit into its announcement.
+for n in $(seq 70); do
+	ip addr add "198.51.100.$n/32" dev v0
+done
+says_once() { # PATTERN: and an answer is still possible
+	over_v1 --carrier unicast "192.0.2.1:$PORT" && is 1 "$(grep -c "$1" "$T/log.t")"
+}
+serve --listen "srp+tcp://0.0.0.0:$PORT" --discovery v0
+t_check 'more addresses than it can answer at are told, once' \
+	says_once 'discovery: .* too many addresses'
+stop "$SERVER"
+serve --listen "srp+tcp://0.0.0.0:$PORT" --discovery-key "$T/right"
+t_check 'more addresses than an announcement has place for are told, once' \
+	is 1 "$(grep -c 'discovery: .* leaves out some addresses' "$T/log.t")"
+stop "$SERVER"
+for n in $(seq 70); do
+	ip addr del "198.51.100.$n/32" dev v0
+done
+
 # A host that receives a query can forward it, and the answer, too.
 cat >"$T/relay" <<'END'
 import socket, sys
