@@ -2,6 +2,7 @@
 #include "target/announce.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdio.h>
 
 #include "config.h"
@@ -40,25 +41,62 @@ static void print_add_target(const struct listen_point *p,
 	       listen_point_text(p, text));
 }
 
-static void for_each_reach(const struct listen_points *points, bool for_ib_srp,
-			   const struct srp_port_id *id)
+/* Some machines have only link-local addresses. */
+static unsigned int announce_reach(const struct listen_point *p,
+				   struct listen_point reach[REACH_MAX])
+{
+	unsigned int cnt = listen_point_reach(p, reach, REACH_MAX);
+
+	return cnt ? cnt : listen_point_reach_link(p, reach, REACH_MAX);
+}
+
+static bool announce_is_link_local(const struct listen_point *p)
+{
+	const struct sockaddr_in6 *sin6 = (const void *)&p->addr;
+
+	return p->addr.ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&sin6->sin6_addr);
+}
+
+/* Prints a line for each address. Returns how many; *ret_link: some are link-local. */
+static unsigned int for_each_reach(const struct listen_points *points,
+				   bool for_ib_srp,
+				   const struct srp_port_id *id, bool *ret_link)
 {
 	struct listen_point reach[REACH_MAX];
-	unsigned int cnt;
+	unsigned int cnt, all = 0;
 
+	*ret_link = false;
 	for (unsigned int i = 0; i < points->cnt; i++) {
 		const struct listen_point *p = &points->point[i];
 
 		if (for_ib_srp && !xp_kind_traits(p->kind)->ib_srp)
 			continue;
-		cnt = listen_point_reach(p, reach, REACH_MAX);
+		cnt = announce_reach(p, reach);
+		all += cnt;
 		for (unsigned int k = 0; k < cnt; k++) {
+			*ret_link |= announce_is_link_local(&reach[k]);
 			if (for_ib_srp)
 				print_add_target(&reach[k], id);
 			else
 				print_mount(&reach[k]);
 		}
 	}
+	return all;
+}
+
+static void print_mounts(const struct listen_points *points,
+			 const struct srp_port_id *id)
+{
+	bool link;
+
+	printf("To mount, on this or another machine:\n");
+	if (!for_each_reach(points, false, id, &link))
+		printf("  (no address that another machine can reach: give an "
+		       "interface one, see ip address)\n");
+	if (link)
+		printf("  (behind %%, another machine names its own "
+		       "interface)\n");
 }
 
 static bool serves_ib_srp(const struct listen_points *points)
@@ -82,19 +120,20 @@ static void print_listeners(const struct listen_points *points)
 void announce(const struct lun_map *luns, const struct listen_points *points,
 	      const struct srp_port_id *id)
 {
+	bool link;
+
 	printf("rdma-target " RDMA_BLOCK_VERSION " serves on ");
 	print_listeners(points);
 	printf(":\n");
 	for (unsigned int i = 0; i < LUNS_MAX; i++)
 		if (luns->vol[i])
 			announce_print_volume(luns->vol[i]);
-	printf("To mount, on this or another machine:\n");
-	for_each_reach(points, false, id);
+	print_mounts(points, id);
 	if (serves_ib_srp(points)) {
 		printf("To log in with the Linux kernel (modprobe ib_srp), write "
 		       "to\n/sys/class/infiniband_srp/srp-DEVICE-PORT/"
 		       "add_target:\n");
-		for_each_reach(points, true, id);
+		for_each_reach(points, true, id, &link);
 	}
 	fflush(stdout);
 }

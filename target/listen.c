@@ -424,8 +424,10 @@ bool listen_is_rdma(const struct ifaddrs *list, const struct ifaddrs *ifa,
 	       own_gids_have(gids, ifa->ifa_addr);
 }
 
-/* True if other hosts can reach the wildcard address @p through @ifa. */
-static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
+/* True if other hosts can reach the wildcard address @p through @ifa, which is
+ * link-local or not. */
+static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa,
+		    bool link_local)
 {
 	const struct sockaddr_in6 *sin6 = (const void *)ifa->ifa_addr;
 
@@ -434,13 +436,10 @@ static bool reaches(const struct listen_point *p, const struct ifaddrs *ifa)
 	if (ifa->ifa_flags & IFF_LOOPBACK)
 		return false;
 	if (ifa->ifa_addr->sa_family == AF_INET6) {
-		if (p->addr.ss_family != AF_INET6 ||
-		    IN6_IS_ADDR_LINKLOCAL(&sin6->sin6_addr))
-			return false;
-	} else if (ifa->ifa_addr->sa_family != AF_INET) {
-		return false;
+		return p->addr.ss_family == AF_INET6 &&
+		       IN6_IS_ADDR_LINKLOCAL(&sin6->sin6_addr) == link_local;
 	}
-	return true;
+	return ifa->ifa_addr->sa_family == AF_INET && !link_local;
 }
 
 static struct listen_point with_port_of(const struct listen_point *p,
@@ -457,8 +456,8 @@ static struct listen_point with_port_of(const struct listen_point *p,
 	return at;
 }
 
-unsigned int listen_point_reach(const struct listen_point *p,
-				struct listen_point *ret, unsigned int max)
+static unsigned int listen_reach(const struct listen_point *p, bool link_local,
+				 struct listen_point *ret, unsigned int max)
 {
 	bool needs_device = xp_kind_traits(p->kind)->needs_device;
 	struct own_gids gids = { .cnt = 0 };
@@ -474,9 +473,21 @@ unsigned int listen_point_reach(const struct listen_point *p,
 	if (needs_device)
 		own_gids_get(&gids);
 	for (struct ifaddrs *ifa = list; ifa && cnt < max; ifa = ifa->ifa_next)
-		if (reaches(p, ifa) &&
+		if (reaches(p, ifa, link_local) &&
 		    (!needs_device || listen_is_rdma(list, ifa, &gids)))
 			ret[cnt++] = with_port_of(p, ifa->ifa_addr);
 	freeifaddrs(list);
 	return cnt;
+}
+
+unsigned int listen_point_reach(const struct listen_point *p,
+				struct listen_point *ret, unsigned int max)
+{
+	return listen_reach(p, /* link_local= */ false, ret, max);
+}
+
+unsigned int listen_point_reach_link(const struct listen_point *p,
+				     struct listen_point *ret, unsigned int max)
+{
+	return listen_reach(p, /* link_local= */ true, ret, max);
 }

@@ -97,5 +97,9 @@ const char *listen_point_text(const struct listen_point *p,
  */
 unsigned int listen_point_reach(const struct listen_point *p,
 				struct listen_point *ret, unsigned int max);
+/* The same, with the link-local addresses alone. */
+unsigned int listen_point_reach_link(const struct listen_point *p,
+				     struct listen_point *ret,
+				     unsigned int max);
 
 #endif

@@ -170,8 +170,7 @@ serve() {
 	rdma-target --backing "$T/disk.img,name=disk" "$@" >"$T/log.t" 2>&1 &
 	SERVER=$!
 	t_pids="$t_pids $SERVER"
-	# With link-local addresses only, no address follows.
-	t_wait_for 10 grep -q '^To mount' "$T/log.t"
+	t_wait_for 10 eval 'grep -A 1 "^To mount" "$T/log.t" | grep "^  "'
 }
 stop "$T_TARGET"
 truncate -s 16M "$T/disk.img"
@@ -306,6 +305,15 @@ ip addr del 192.0.2.1/24 dev v0
 there ip addr del 192.0.2.2/24 dev v1
 : >"$T/hops"
 serve --listen "srp+tcp://[::]:$PORT"
+# The target says how to mount, and that works here.
+link_local_line() {
+	cat "$T/log.t"
+	is "  rdma-fuse srp+tcp://[$V0%v0]:$PORT MOUNTPOINT" \
+		"$(grep rdma-fuse "$T/log.t")" &&
+		grep -q 'another machine names its own interface' "$T/log.t" &&
+		rdma-info "srp+tcp://[$V0%v0]:$PORT"
+}
+t_check 'with a link-local address alone, it says how to mount' link_local_line
 by_ipv6() { # URI ARG...
 	uri=$1
 	shift
@@ -322,6 +330,12 @@ t_check 'where it listens on one' by_ipv6 "srp+tcp://[$V0%v1]:$PORT" -i v1
 stop "$SERVER"
 kill "$HOPS"
 wait "$HOPS" 2>/dev/null
+
+ip link set v0 down
+serve --listen "srp+tcp://[::]:$PORT"
+t_check 'without an address but loopback, it says so' \
+	grep -q 'no address that another machine can reach' "$T/log.t"
+stop "$SERVER"
 
 # ---- the daemon
 
