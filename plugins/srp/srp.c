@@ -26,6 +26,7 @@
 
 #define SRPST_BUFFER_LEN (128u << 10)
 #define SRPST_BUFFER_CNT 256u
+#define SRPST_WAIT_MAX	 600u /* seconds: libsrpi takes no more */
 
 /* An I/O, in its scratch. */
 struct srpst_io {
@@ -277,6 +278,9 @@ static bool srpst_turn(struct srpst_vol *vol)
 	eventfd_t count;
 	bool stopping;
 
+	/* The descriptor of the context tells of nothing that came before. */
+	while (srpi_ctx_run(vol->ctx, /* timeout_ms= */ 0) > 0)
+		;
 	poll(fds, 2, -1);
 	if (fds[1].revents)
 		eventfd_read(vol->wake_fd, &count);
@@ -288,8 +292,6 @@ static bool srpst_turn(struct srpst_vol *vol)
 		STAILQ_REMOVE_HEAD(&list, node);
 		srpst_start(n);
 	}
-	while (srpi_ctx_run(vol->ctx, /* timeout_ms= */ 0) > 0)
-		;
 	return !stopping;
 }
 
@@ -430,16 +432,21 @@ static int srpst_open(struct rbp_vol *rbp, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)
 {
-	struct srpst_vol *vol = srpst_make(location);
+	/* "wait" has a default, and is the only parameter. */
+	uint64_t wait_s = args->number ? args->number : 1;
+	struct srpst_vol *vol;
 	int err;
 
+	if (wait_s > SRPST_WAIT_MAX) {
+		snprintf(msg, msg_len, "wait is %u seconds at most",
+			 SRPST_WAIT_MAX);
+		return -EINVAL;
+	}
+	vol = srpst_make(location);
 	if (!vol)
 		return -ENOMEM;
 	vol->vol = rbp;
-	/* "wait" has a default, and is the only parameter. */
-	vol->wait_ms = args->number && args->number < 1000000
-			       ? (int)args->number * 1000
-			       : 1000;
+	vol->wait_ms = (int)wait_s * 1000;
 	err = srpst_start_thread(vol, msg, msg_len);
 	if (err) {
 		srpst_free(vol);
@@ -466,7 +473,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 {
 	static const struct rbp_param params[] = {
 		{ "wait", RBP_NUMBER, "15",
-		  "seconds that I/O waits for a target that is away, from 1" },
+		  "seconds that I/O waits for a target that is away, 1 to "
+		  "600" },
 		{ NULL, RBP_STRING, NULL, NULL },
 	};
 	static const struct rbp_plugin plugin = {

@@ -63,14 +63,15 @@ static void write_down(struct srpi_session *s, const struct srpi_io *io)
 {
 	static const char letters[] = { 'R', 'W', 'F', 'D', 'Z', 'E' };
 	size_t len = strlen(s->log);
+	char text[64] = "F";
 
-	len += (size_t)snprintf(s->log + len, sizeof(s->log) - len, "%s%c",
-				len ? " " : "", letters[io->op]);
 	if (io->op != SRPI_FLUSH)
-		snprintf(s->log + len, sizeof(s->log) - len, "%llu@%llu%s%s",
+		snprintf(text, sizeof(text), "%c%llu@%llu%s%s", letters[io->op],
 			 (unsigned long long)io->len,
 			 (unsigned long long)io->offset, io->fua ? "!" : "",
 			 io->op == SRPI_WRITE_ZEROES && io->discard ? "d" : "");
+	snprintf(s->log + len, sizeof(s->log) - len, "%s%s", len ? " " : "",
+		 text);
 }
 
 /* Mistakes of the caller, which libsrpi would refuse. */
@@ -126,6 +127,7 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *io)
 	write_down(s, io);
 	s->cnt++;
 	io->priv[0] = (uint64_t)(s->cnt == s->fail_nth ? s->fail_err : 0);
+	io->priv[1] = s->state != SRPI_RUNNING;
 	assert(s->waiting_cnt < T_SRPI_OPS);
 	s->waiting[s->waiting_cnt++] = io;
 	answer_soon(s);
@@ -134,6 +136,11 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *io)
 bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE])
 {
 	return false;
+}
+
+bool srpi_io_refused(const struct srpi_io *io)
+{
+	return io->priv[1];
 }
 
 void t_srpi_let_go(struct srpi_session *s)

@@ -11,7 +11,7 @@
 #include "base/reactor.h"
 #include "initiator/srp_initiator.h"
 
-#define T_SRPI_OPS 64
+#define T_SRPI_OPS 512
 
 struct srpi_session {
 	struct reactor *reactor;
@@ -51,5 +51,21 @@ void t_srpi_free(struct srpi_session *s);
 void t_srpi_let_go(struct srpi_session *s);
 /* Clears the log. */
 void t_srpi_reset(struct srpi_session *s);
+
+/* ---- t_srpi_ctx.c: contexts, and sessions that begin and end ---- */
+
+/* What srpi_connect_wait() does, and what it was asked for. */
+struct t_srpi_login {
+	struct srpi_session *session; /* NULL: the login fails */
+	struct srpi_options options;
+	char uri[256];
+	unsigned int open_cnt; /* sessions that were not closed */
+};
+
+extern struct t_srpi_login t_srpi_login;
+
+/* Calls @f on the thread that runs the context, and waits for its end. Not from
+ * that thread. */
+void t_srpi_run(struct srpi_session *s, void (*f)(struct srpi_session *s));
 
 #endif

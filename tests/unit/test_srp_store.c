@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The store srp, with a target in memory in place of libsrpi. */
+#include "plugins/rdma_block_plugin.h"
+
+#include "tests/lib/t_must.h"
+#include "tests/lib/t_srpi.h"
+#include "tests/lib/t_table.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#define DISK_LEN (4u << 20)
+#define BLOCK	 512u
+#define PIECE	 (128u << 10) /* the store cuts I/O into these */
+
+struct request {
+	struct rbp_io io;
+	bool has_ended;
+	int res;
+	_Alignas(16) uint8_t scratch[1024];
+};
+
+static struct {
+	const struct rbp_plugin *plugin;
+	struct srpi_session *target;
+	void *volume;
+	struct rbp_info info;
+	/* guarded by the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	char log[1024];
+	unsigned int resized_cnt;
+} world = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+};
+
+/* ---- the host ---- */
+
+static void host_done(struct rbp_io *io, int res)
+{
+	struct request *r = (struct request *)(void *)io;
+
+	pthread_mutex_lock(&world.lock);
+	T_MUST(!r->has_ended);
+	r->has_ended = true;
+	r->res = res;
+	pthread_cond_signal(&world.changed);
+	pthread_mutex_unlock(&world.lock);
+}
+
+__attribute__((format(printf, 3, 4))) static void
+host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(world.log, sizeof(world.log), fmt, args);
+	va_end(args);
+}
+
+static void host_resized(struct rbp_vol *vol)
+{
+	world.resized_cnt++;
+}
+
+static void submit(struct request *r, enum rbp_op op, uint32_t flags,
+		   uint64_t offset, uint64_t len, void *buf)
+{
+	*r = (struct request){ .io = { .op = op,
+				       .flags = flags,
+				       .offset = offset,
+				       .len = len,
+				       .buf = buf } };
+	r->io.scratch = r->scratch;
+	world.plugin->submit(world.volume, &r->io);
+}
+
+static int result(const struct request *r)
+{
+	pthread_mutex_lock(&world.lock);
+	while (!r->has_ended)
+		pthread_cond_wait(&world.changed, &world.lock);
+	pthread_mutex_unlock(&world.lock);
+	return r->res;
+}
+
+/* ---- the volume ---- */
+
+static void begin(void)
+{
+	static const struct rbp_host host = {
+		.size = sizeof(host),
+		.done = host_done,
+		.log = host_log,
+		.resized = host_resized,
+	};
+
+	world.plugin = rdma_block_plugin_1(&host);
+	assert_in_range(world.plugin->scratch_len, 1,
+			sizeof(((struct request *)0)->scratch));
+	world.target = t_srpi_new(NULL, DISK_LEN, BLOCK);
+	world.target->info.unmap_granularity = 4096;
+	world.log[0] = '\0';
+	world.resized_cnt = 0;
+	t_srpi_login = (struct t_srpi_login){ .session = world.target };
+}
+
+static int open_volume(const char *location, uint64_t wait_s, char *msg,
+		       size_t msg_len)
+{
+	const struct rbp_arg args[] = { { "wait", NULL, wait_s },
+					{ NULL, NULL, 0 } };
+
+	world.info = (struct rbp_info){ .size = sizeof(world.info) };
+	return world.plugin->open(NULL, location, args, &world.volume,
+				  &world.info, msg, msg_len);
+}
+
+static void start(void)
+{
+	char msg[600] = "";
+
+	begin();
+	assert_int_equal(open_volume("//host/disk", 15, msg, sizeof(msg)), 0);
+}
+
+static void end(void)
+{
+	assert_int_equal(t_srpi_login.open_cnt, 0);
+	t_srpi_free(world.target);
+}
+
+static void stop(void)
+{
+	world.plugin->close(world.volume);
+	end();
+}
+
+/* ---- opening ---- */
+
+#define USUAL                                                           \
+	(RBP_CAN_FLUSH | RBP_CAN_EXTENT | RBP_LASTING | RBP_CAN_WRITE | \
+	 RBP_CAN_ZERO | RBP_WRITE_CACHE | RBP_CAN_FUA | RBP_CAN_UNMAP | \
+	 RBP_UNMAP_ZEROES)
+
+struct info_row {
+	const char *name;
+	bool read_only;
+	bool has_no_fua;
+	bool has_no_unmap;
+	bool has_no_unit; /* of unmap */
+	bool keeps_data;  /* when it is unmapped */
+	bool rotational;
+	uint32_t caps;
+};
+
+static const struct info_row info_rows[] = {
+	{ .name = "a volume with everything", .caps = USUAL },
+	{ .name = "a volume that may only be read",
+	  .read_only = true,
+	  .caps = USUAL & ~(RBP_CAN_WRITE | RBP_CAN_ZERO | RBP_WRITE_CACHE) },
+	{ .name = "no FUA", .has_no_fua = true, .caps = USUAL & ~RBP_CAN_FUA },
+	{ .name = "no UNMAP",
+	  .has_no_unmap = true,
+	  .caps = USUAL & ~RBP_CAN_UNMAP },
+	{ .name = "UNMAP of an unknown unit",
+	  .has_no_unit = true,
+	  .caps = USUAL & ~RBP_CAN_UNMAP },
+	{ .name = "UNMAP that keeps the data",
+	  .keeps_data = true,
+	  .caps = USUAL & ~RBP_UNMAP_ZEROES },
+	{ .name = "a disk that turns",
+	  .rotational = true,
+	  .caps = USUAL | RBP_ROTATIONAL },
+};
+
+static void describe(void **state)
+{
+	const struct info_row *row = *state;
+	struct srpi_volume_info *v;
+	char msg[600];
+
+	begin();
+	v = &world.target->info;
+	v->read_only = row->read_only;
+	v->fua = !row->has_no_fua;
+	v->unmap = !row->has_no_unmap;
+	v->unmap_granularity = row->has_no_unit ? 0 : 8192;
+	v->unmap_zeroes = !row->keeps_data;
+	v->rotational = row->rotational;
+	v->physical_block_size = 4096;
+	strcpy(v->naa, "naa.6001");
+	assert_int_equal(open_volume("//host/disk", 15, msg, sizeof(msg)), 0);
+	assert_int_equal(world.info.caps, row->caps);
+	assert_int_equal(world.info.bytes, DISK_LEN);
+	assert_int_equal(world.info.block_size, BLOCK);
+	assert_int_equal(world.info.optimal_io, 4096);
+	assert_int_equal(world.info.unmap_granularity, v->unmap_granularity);
+	assert_string_equal(world.info.identity, "naa.6001");
+	stop();
+}
+
+struct location_row {
+	const char *name;
+	const char *location;
+	const char *uri;
+};
+
+static const struct location_row location_rows[] = {
+	{ "srp://", "//host/disk", "srp://host/disk" },
+	{ "another scheme", "srp+tcp://host/disk", "srp+tcp://host/disk" },
+};
+
+static void location(void **state)
+{
+	const struct location_row *row = *state;
+	char msg[600];
+
+	begin();
+	assert_int_equal(open_volume(row->location, 15, msg, sizeof(msg)), 0);
+	assert_string_equal(t_srpi_login.uri, row->uri);
+	stop();
+}
+
+struct choice_row {
+	const char *name;
+	unsigned int volumes;
+	const char *wanted;
+	const char *refused; /* NULL: it opens */
+};
+
+static const struct choice_row choice_rows[] = {
+	{ "the only volume", 1, NULL, NULL },
+	{ "a volume by its name", 3, "disk", NULL },
+	{ "a name that is not there", 1, "other", "no volume 'other'" },
+	{ "several volumes, and no name", 2, NULL, "name one in the URI" },
+	{ "no volume", 0, NULL, "name one in the URI" },
+};
+
+static void choose(void **state)
+{
+	const struct choice_row *row = *state;
+	char msg[600] = "";
+	int err;
+
+	begin();
+	world.target->volumes = row->volumes;
+	world.target->wanted = row->wanted;
+	err = open_volume("//host", 15, msg, sizeof(msg));
+	assert_int_equal(err, row->refused ? -ENOENT : 0);
+	if (!row->refused) {
+		stop();
+		return;
+	}
+	assert_non_null(strstr(msg, row->refused));
+	end();
+}
+
+static void no_target(void **state)
+{
+	char msg[600] = "";
+
+	begin();
+	t_srpi_login.session = NULL;
+	assert_int_equal(open_volume("//host/disk", 15, msg, sizeof(msg)),
+			 -ECONNREFUSED);
+	assert_string_equal(msg, "no target at srp://host/disk");
+	end();
+}
+
+struct wait_row {
+	const char *name;
+	uint64_t wait_s;
+	int ms; /* 0: refused */
+};
+
+static const struct wait_row wait_rows[] = {
+	{ "the default", 15, 15000 },
+	{ "the shortest", 1, 1000 },
+	{ "0 would be the default of libsrpi", 0, 1000 },
+	{ "the longest", 600, 600000 },
+	{ "longer than libsrpi takes", 601, 0 },
+	{ "12 days", 1000000, 0 },
+	{ "what 64 bits hold", UINT64_MAX, 0 },
+};
+
+static void wait_time(void **state)
+{
+	const struct wait_row *row = *state;
+	char msg[600] = "";
+	int err;
+
+	begin();
+	err = open_volume("//host/disk", row->wait_s, msg, sizeof(msg));
+	assert_int_equal(err, row->ms ? 0 : -EINVAL);
+	if (!row->ms) {
+		assert_string_equal(msg, "wait is 600 seconds at most");
+		end();
+		return;
+	}
+	assert_int_equal(t_srpi_login.options.fast_io_fail_ms, row->ms);
+	assert_int_equal(t_srpi_login.options.dev_loss_ms, SRPI_OFF);
+	stop();
+}
+
+/* ---- I/O ---- */
+
+static uint8_t buf[DISK_LEN];
+
+struct io_row {
+	const char *name;
+	enum rbp_op op;
+	uint32_t flags;
+	uint64_t offset;
+	uint64_t len;
+	unsigned int fail_nth; /* command of the target; 0: none */
+	int fail_err;
+	int res;
+	uint64_t progress;
+	const char *commands;
+};
+
+static const struct io_row io_rows[] = {
+	{ "a read", RBP_READ, 0, 512, 4096, 0, 0, 0, 0, "R4096@512" },
+	{ "a read in pieces", RBP_READ, 0, 0, 2 * PIECE + 512, 0, 0, 0, 0,
+	  "R131072@0 R131072@131072 R512@262144" },
+	{ "a read whose second piece fails", RBP_READ, 0, 0, 3 * PIECE, 2, -EIO,
+	  -EIO, PIECE, "R131072@0 R131072@131072" },
+	{ "a write", RBP_WRITE, 0, 512, 4096, 0, 0, 0, 0, "W4096@512" },
+	{ "a write in pieces, stable", RBP_WRITE, RBP_FUA, 0, PIECE + 512, 0, 0,
+	  0, 0, "W131072@0! W512@131072!" },
+	{ "a write whose last piece fails", RBP_WRITE, 0, 0, 2 * PIECE, 2,
+	  -ENOSPC, -ENOSPC, PIECE, "W131072@0 W131072@131072" },
+	{ "a flush", RBP_FLUSH, 0, 0, 0, 0, 0, 0, 0, "F" },
+	{ "a flush that fails", RBP_FLUSH, 0, 0, 0, 1, -EIO, -EIO, 0, "F" },
+	{ "an unmap is not cut", RBP_UNMAP, 0, 0, 3 * PIECE, 0, 0, 0, 0,
+	  "D393216@0" },
+	{ "zeroes", RBP_ZERO, RBP_FUA, 0, 3 * PIECE, 0, 0, 0, 0, "Z393216@0!" },
+	{ "zeroes that may free the space", RBP_ZERO, RBP_MAY_UNMAP, 0, PIECE,
+	  0, 0, 0, 0, "Z131072@0d" },
+	{ "zeroes are written to a target that lacks them", RBP_ZERO, 0, 512,
+	  PIECE + 512, 1, -EOPNOTSUPP, 0, 0,
+	  "Z131584@512 W131072@512 W512@131584" },
+	{ "zeroes that fail", RBP_ZERO, 0, 0, 2 * PIECE, 1, -EIO, -EIO, 0,
+	  "Z262144@0" },
+};
+
+/* @from: the data that was there before, or that was written. */
+static void expect_data(const struct io_row *row)
+{
+	const uint8_t *disk = world.target->disk;
+	bool clears = row->op == RBP_ZERO || row->op == RBP_UNMAP;
+	uint64_t end_at = row->offset + row->len;
+
+	if (clears)
+		memset(buf, 0, row->len);
+	assert_memory_equal(buf, disk + row->offset, row->len);
+	assert_int_equal(disk[end_at], end_at % 251);
+}
+
+static void io(void **state)
+{
+	const struct io_row *row = *state;
+	struct request r;
+
+	start();
+	for (unsigned int i = 0; i < DISK_LEN; i++) {
+		world.target->disk[i] = (uint8_t)(i % 251);
+		buf[i] = (uint8_t)(i % 241);
+	}
+	world.target->fail_nth = row->fail_nth;
+	world.target->fail_err = row->fail_err;
+	submit(&r, row->op, row->flags, row->offset, row->len,
+	       row->op == RBP_READ || row->op == RBP_WRITE ? buf : NULL);
+	assert_int_equal(result(&r), row->res);
+	assert_string_equal(world.target->log, row->commands);
+	assert_int_equal(r.io.progress, row->progress);
+	if (!row->res)
+		expect_data(row);
+	stop();
+}
+
+static void extent(void **state)
+{
+	struct request r;
+
+	start();
+	memset(world.target->mapped + 8, 1, 4);
+	submit(&r, RBP_EXTENT, 0, 0, 65536, NULL);
+	assert_int_equal(result(&r), 0);
+	assert_int_equal(r.io.extent_len, 8 * BLOCK);
+	assert_int_equal(r.io.extent_mapped, 0);
+	submit(&r, RBP_EXTENT, 0, 8 * BLOCK, 65536, NULL);
+	assert_int_equal(result(&r), 0);
+	assert_int_equal(r.io.extent_len, 4 * BLOCK);
+	assert_int_equal(r.io.extent_mapped, 1);
+	/* A target that cannot tell: all is data. */
+	world.target->fail_nth = 3;
+	world.target->fail_err = -EOPNOTSUPP;
+	submit(&r, RBP_EXTENT, 0, 0, 65536, NULL);
+	assert_int_equal(result(&r), 0);
+	assert_int_equal(r.io.extent_len, 65536);
+	assert_int_equal(r.io.extent_mapped, 1);
+	stop();
+}
+
+/* A flush that was not sent has lost nothing; another error may have. */
+static void refused_flush(void **state)
+{
+	struct request r;
+
+	start();
+	world.target->state = SRPI_FAIL_FAST;
+	world.target->fail_nth = 1;
+	world.target->fail_err = -EIO;
+	submit(&r, RBP_FLUSH, 0, 0, 0, NULL);
+	assert_int_equal(result(&r), -ENOTCONN);
+	world.target->fail_nth = 2;
+	submit(&r, RBP_READ, 0, 0, 512, buf);
+	assert_int_equal(result(&r), -EIO);
+	stop();
+}
+
+#define MANY 300u
+
+static struct {
+	unsigned int cnt;
+	bool has_flush;
+} sent;
+
+static void look_at_sent(struct srpi_session *s)
+{
+	sent.cnt = s->waiting_cnt;
+	sent.has_flush = sent.cnt && s->waiting[sent.cnt - 1]->op == SRPI_FLUSH;
+}
+
+/* There are 256 buffers: what gets none waits, and goes on in order. */
+static void more_requests_than_buffers(void **state)
+{
+	static struct request requests[MANY];
+	static struct request flush;
+
+	start();
+	world.target->hold = true;
+	for (unsigned int i = 0; i < MANY; i++) {
+		memset(buf + i * BLOCK, (int)(i % 255) + 1, BLOCK);
+		submit(&requests[i], RBP_WRITE, 0, i * BLOCK, BLOCK,
+		       buf + i * BLOCK);
+	}
+	/* It needs none, and is behind all that could be sent. */
+	submit(&flush, RBP_FLUSH, 0, 0, 0, NULL);
+	do
+		t_srpi_run(world.target, look_at_sent);
+	while (!sent.has_flush);
+	assert_int_equal(sent.cnt, 256 + 1);
+	t_srpi_run(world.target, t_srpi_let_go);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(result(&requests[i]), 0);
+	assert_int_equal(result(&flush), 0);
+	assert_memory_equal(world.target->disk, buf, MANY * BLOCK);
+	stop();
+}
+
+/* ---- changes ---- */
+
+static void grow(struct srpi_session *s)
+{
+	const struct srpi_options *o = &t_srpi_login.options;
+
+	s->info.size = 2 * DISK_LEN;
+	o->volume_resized(s, 1, o->state_arg); /* of another volume */
+	T_MUST(world.resized_cnt == 0);
+	o->volume_resized(s, 0, o->state_arg);
+}
+
+static void volume_grows(void **state)
+{
+	uint64_t bytes = 0;
+
+	start();
+	t_srpi_run(world.target, grow);
+	assert_int_equal(world.resized_cnt, 1);
+	assert_int_equal(world.plugin->measure(world.volume, &bytes), 0);
+	assert_int_equal(bytes, 2 * DISK_LEN);
+	stop();
+}
+
+static void lose(struct srpi_session *s)
+{
+	const struct srpi_options *o = &t_srpi_login.options;
+	const struct srpi_error why = { -EIO, "the cable was pulled" };
+
+	o->state_changed(s, SRPI_BLOCKED, &why, o->state_arg);
+}
+
+static void lost_session_is_logged(void **state)
+{
+	start();
+	t_srpi_run(world.target, lose);
+	assert_string_equal(world.log,
+			    "the session is blocked: the cable was pulled");
+	stop();
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, info_rows, describe);
+	T_ADD_ROWS(&t, location_rows, location);
+	T_ADD_ROWS(&t, choice_rows, choose);
+	T_ADD(&t, no_target);
+	T_ADD_ROWS(&t, wait_rows, wait_time);
+	T_ADD_ROWS(&t, io_rows, io);
+	T_ADD(&t, extent);
+	T_ADD(&t, refused_flush);
+	T_ADD(&t, more_requests_than_buffers);
+	T_ADD(&t, volume_grows);
+	T_ADD(&t, lost_session_is_logged);
+	return t_run(&t);
+}
