@@ -197,6 +197,9 @@ static bool srpkit_turn(void)
 	eventfd_t count;
 	bool go_on;
 
+	/* The descriptor of the context tells of nothing that came before. */
+	while (srpi_ctx_run(srpkit.ctx, /* timeout_ms= */ 0) > 0)
+		;
 	poll(fds, 2, -1);
 	if (fds[1].revents)
 		eventfd_read(srpkit.wake_fd, &count);
@@ -207,8 +210,6 @@ static bool srpkit_turn(void)
 		list = w->next;
 		srpi_submit(srpkit.session, &w->io);
 	}
-	while (srpi_ctx_run(srpkit.ctx, /* timeout_ms= */ 0) > 0)
-		;
 	return go_on;
 }
 
@@ -439,6 +440,18 @@ static bool srpkit_find(const char *name, unsigned int *ret_volume)
 	return false;
 }
 
+/* @name: what the client has asked for; "": nothing. */
+static void srpkit_refuse(const char *name)
+{
+	if (*name)
+		nbdkit_error("the target shows no volume '%s'", name);
+	else if (srpkit.volume_cnt)
+		nbdkit_error("the target shows several volumes; name one as "
+			     "the export, or in the URI");
+	else
+		nbdkit_error("the target shows no volume");
+}
+
 static void *srpkit_open(int readonly)
 {
 	const char *name = nbdkit_export_name();
@@ -451,10 +464,7 @@ static void *srpkit_open(int readonly)
 	if (!name || !*name)
 		name = srpkit.default_volume;
 	if (!*name || !srpkit_find(name, &h->volume)) {
-		nbdkit_error(*name ? "the target shows no volume '%s'"
-				   : "the target shows several volumes%s; name "
-				     "one as the export, or in the URI",
-			     name);
+		srpkit_refuse(name);
 		free(h);
 		return NULL;
 	}
