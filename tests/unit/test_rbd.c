@@ -1,0 +1,1411 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The store rbd without a cluster: the functions of librados, librbd and
+ * gateway.h that it calls are those of this file. They play a cluster with one
+ * image; a test lets one of them fail.
+ */
+#include "plugins/rbd/gateway.h"
+
+#include "plugins/rbd/extent.h"
+#include "plugins/rbd/notes.h"
+#include "tests/lib/t_must.h"
+#include "tests/lib/t_table.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <string.h>
+
+#define DISK_LEN  (1u << 20)
+#define BLOCK	  512u
+#define TEXT_LEN  1024
+#define PIECE_MAX 4
+
+/* A piece of an image with data, or without. */
+struct piece {
+	uint64_t offset;
+	uint64_t len;
+	int exists;
+};
+
+struct pair {
+	const char *key;
+	const char *val;
+	size_t len; /* of val; 0: that of the text */
+};
+
+static struct {
+	const char *failing; /* this function fails; NULL: none */
+	int err;
+	char log[TEXT_LEN];  /* settings and I/O */
+	unsigned int opened; /* clusters, pools, images and watches */
+	uint64_t size;
+	const char *id; /* of the image */
+	bool has_cache;
+	const struct piece *by_object;
+	const struct piece *by_byte;
+	/* the answer to a request for the notes */
+	struct pair pairs[2];
+	unsigned int next_pair;
+	rbd_update_callback_t changed;
+	void *changed_user;
+} cluster;
+
+static struct {
+	const struct rbp_plugin *plugin;
+	void *volume;
+	struct rbp_info info;
+	char msg[256];
+	char log[TEXT_LEN];
+	sem_t done;
+	int res;
+	sem_t resized;
+} host;
+
+/* What was asked of a gateway. */
+static struct {
+	struct rbdp_gateway *started;
+	bool active;
+	bool refuses; /* I/O */
+	unsigned int inflight;
+	int judged;
+	int err; /* of its start */
+	char log[TEXT_LEN];
+} gateway;
+
+static int fails(const char *function)
+{
+	return cluster.failing && !strcmp(cluster.failing, function)
+		       ? cluster.err
+		       : 0;
+}
+
+__attribute__((format(printf, 2, 3))) static void
+write_down(char *log, const char *fmt, ...)
+{
+	size_t len = strlen(log);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(log + len, TEXT_LEN - len, fmt, args);
+	va_end(args);
+}
+
+/* Opens something that must be closed. */
+static int open_one(const char *function, void **ret)
+{
+	int err = fails(function);
+
+	if (err)
+		return err;
+	cluster.opened++;
+	*ret = &cluster;
+	return 0;
+}
+
+/* ---- librados ---- */
+
+int rados_create2(rados_t *ret, const char *name_of_cluster, const char *name,
+		  uint64_t flags)
+{
+	write_down(cluster.log, "%s\n", name);
+	return open_one("rados_create2", ret);
+}
+
+void rados_shutdown(rados_t c)
+{
+	cluster.opened--;
+}
+
+int rados_conf_read_file(rados_t c, const char *path)
+{
+	return fails("rados_conf_read_file");
+}
+
+int rados_conf_set(rados_t c, const char *option, const char *value)
+{
+	write_down(cluster.log, "%s=%s\n", option, value);
+	return fails(option);
+}
+
+int rados_connect(rados_t c)
+{
+	return fails("rados_connect");
+}
+
+int rados_cluster_fsid(rados_t c, char *buf, size_t len)
+{
+	snprintf(buf, len, "fsid");
+	return fails("rados_cluster_fsid");
+}
+
+int rados_ioctx_create(rados_t c, const char *pool_name, rados_ioctx_t *ret)
+{
+	return open_one("rados_ioctx_create", ret);
+}
+
+void rados_ioctx_destroy(rados_ioctx_t io)
+{
+	cluster.opened--;
+}
+
+void rados_ioctx_set_namespace(rados_ioctx_t io, const char *nspace)
+{
+	write_down(cluster.log, "namespace %s\n", nspace);
+}
+
+int64_t rados_ioctx_get_id(rados_ioctx_t io)
+{
+	return 7;
+}
+
+rados_read_op_t rados_create_read_op(void)
+{
+	cluster.opened++;
+	return &cluster;
+}
+
+void rados_release_read_op(rados_read_op_t op)
+{
+	cluster.opened--;
+}
+
+void rados_read_op_omap_get_vals_by_keys2(rados_read_op_t op,
+					  char const *const *keys,
+					  size_t num_keys,
+					  const size_t *key_lens,
+					  rados_omap_iter_t *iter, int *prval)
+{
+	write_down(cluster.log, "get %zu\n", num_keys);
+	cluster.opened++;
+	cluster.next_pair = 0;
+	*iter = &cluster;
+	*prval = fails("rados_read_op_omap_get_vals_by_keys2");
+}
+
+int rados_read_op_operate(rados_read_op_t op, rados_ioctx_t io, const char *oid,
+			  int flags)
+{
+	write_down(cluster.log, "%s\n", oid);
+	return fails("rados_read_op_operate");
+}
+
+int rados_omap_get_next2(rados_omap_iter_t iter, char **key, char **val,
+			 size_t *key_len, size_t *val_len)
+{
+	const struct pair *p = &cluster.pairs[cluster.next_pair];
+
+	*key = NULL;
+	*val = NULL;
+	if (cluster.next_pair == 2 || !p->key)
+		return 0;
+	cluster.next_pair++;
+	*key = (char *)(uintptr_t)p->key;
+	*val = (char *)(uintptr_t)p->val;
+	*key_len = strlen(p->key);
+	*val_len = p->len ? p->len : strlen(p->val);
+	return 0;
+}
+
+void rados_omap_get_end(rados_omap_iter_t iter)
+{
+	cluster.opened--;
+}
+
+rados_write_op_t rados_create_write_op(void)
+{
+	cluster.opened++;
+	return &cluster;
+}
+
+void rados_release_write_op(rados_write_op_t op)
+{
+	cluster.opened--;
+}
+
+void rados_write_op_assert_exists(rados_write_op_t op)
+{
+	write_down(cluster.log, "exists\n");
+}
+
+void rados_write_op_omap_cmp2(rados_write_op_t op, const char *key,
+			      uint8_t comparison_operator, const char *val,
+			      size_t key_len, size_t val_len, int *prval)
+{
+	T_MUST(comparison_operator == LIBRADOS_CMPXATTR_OP_EQ);
+	write_down(cluster.log, "%.*s == '%.*s'\n", (int)key_len, key,
+		   (int)val_len, val);
+}
+
+void rados_write_op_omap_set2(rados_write_op_t op, char const *const *keys,
+			      char const *const *vals, const size_t *key_lens,
+			      const size_t *val_lens, size_t num)
+{
+	for (size_t i = 0; i < num; i++)
+		write_down(cluster.log, "%.*s = '%.*s'\n", (int)key_lens[i],
+			   keys[i], (int)val_lens[i], vals[i]);
+}
+
+int rados_write_op_operate2(rados_write_op_t op, rados_ioctx_t io,
+			    const char *oid, struct timespec *mtime, int flags)
+{
+	return fails("rados_write_op_operate2");
+}
+
+/* ---- librbd ---- */
+
+int rbd_open(rados_ioctx_t io, const char *name, rbd_image_t *image,
+	     const char *snap_name)
+{
+	write_down(cluster.log, "image %s@%s\n", name,
+		   snap_name ? snap_name : "");
+	return open_one("rbd_open", image);
+}
+
+int rbd_open_read_only(rados_ioctx_t io, const char *name, rbd_image_t *image,
+		       const char *snap_name)
+{
+	write_down(cluster.log, "read-only image %s@%s\n", name,
+		   snap_name ? snap_name : "");
+	return open_one("rbd_open", image);
+}
+
+int rbd_close(rbd_image_t image)
+{
+	cluster.opened--;
+	return 0;
+}
+
+int rbd_update_watch(rbd_image_t image, uint64_t *handle,
+		     rbd_update_callback_t watch_cb, void *arg)
+{
+	int err = fails("rbd_update_watch");
+
+	if (err)
+		return err;
+	cluster.opened++;
+	cluster.changed = watch_cb;
+	cluster.changed_user = arg;
+	return 0;
+}
+
+int rbd_update_unwatch(rbd_image_t image, uint64_t handle)
+{
+	cluster.opened--;
+	return 0;
+}
+
+int rbd_get_id(rbd_image_t image, char *id, size_t id_len)
+{
+	snprintf(id, id_len, "%s", cluster.id);
+	return fails("rbd_get_id");
+}
+
+int rbd_snap_get_id(rbd_image_t image, const char *snapname, uint64_t *snap_id)
+{
+	*snap_id = 4;
+	return fails("rbd_snap_get_id");
+}
+
+int rbd_get_size(rbd_image_t image, uint64_t *size)
+{
+	*size = cluster.size;
+	return fails("rbd_get_size");
+}
+
+int rbd_config_image_list(rbd_image_t image, rbd_config_option_t *options,
+			  int *max_options)
+{
+	static char names[2][16] = { "rbd_cache_size", "rbd_cache" };
+	static char size[] = "1";
+	static char values[2][8] = { "false", "true" };
+
+	*max_options = 2;
+	if (fails("rbd_config_image_list"))
+		return cluster.err;
+	if (!options)
+		return -ERANGE;
+	cluster.opened++;
+	options[0].name = names[0];
+	options[0].value = size;
+	options[1].name = names[1];
+	options[1].value = values[cluster.has_cache];
+	return 0;
+}
+
+void rbd_config_image_list_cleanup(rbd_config_option_t *options,
+				   int max_options)
+{
+	cluster.opened--;
+}
+
+/* The pieces end with one of length 0. */
+int rbd_diff_iterate2(rbd_image_t image, const char *fromsnapname, uint64_t ofs,
+		      uint64_t len, uint8_t include_parent,
+		      uint8_t whole_object,
+		      int (*cb)(uint64_t, size_t, int, void *), void *arg)
+{
+	const struct piece *p =
+		whole_object ? cluster.by_object : cluster.by_byte;
+	int res = fails("rbd_diff_iterate2");
+
+	for (; !res && p->len; p++)
+		res = cb(p->offset, p->len, p->exists, arg);
+	return res;
+}
+
+struct completion {
+	rbd_callback_t cb;
+	void *arg;
+	ssize_t res;
+};
+
+int rbd_aio_create_completion(void *cb_arg, rbd_callback_t complete_cb,
+			      rbd_completion_t *c)
+{
+	int err = fails("rbd_aio_create_completion");
+	struct completion *done = err ? NULL : malloc(sizeof(*done));
+
+	if (err)
+		return err;
+	*done = (struct completion){ complete_cb, cb_arg, 0 };
+	cluster.opened++;
+	*c = done;
+	return 0;
+}
+
+void rbd_aio_release(rbd_completion_t c)
+{
+	cluster.opened--;
+	free(c);
+}
+
+ssize_t rbd_aio_get_return_value(rbd_completion_t c)
+{
+	return ((struct completion *)c)->res;
+}
+
+/* Ends an operation, which returns @res or the error that a test wants. */
+static int complete(rbd_completion_t c, ssize_t res)
+{
+	struct completion *done = c;
+	int err = fails("answer");
+
+	if (fails("begin"))
+		return cluster.err;
+	done->res = err ? err : res;
+	done->cb(c, done->arg);
+	return 0;
+}
+
+int rbd_aio_read(rbd_image_t image, uint64_t off, size_t len, char *buf,
+		 rbd_completion_t c)
+{
+	ssize_t got = off + len <= cluster.size ? (ssize_t)len
+						: (ssize_t)(cluster.size - off);
+
+	write_down(cluster.log, "read %zu@%llu\n", len,
+		   (unsigned long long)off);
+	memset(buf, 'r', (size_t)got);
+	return complete(c, got);
+}
+
+int rbd_aio_write(rbd_image_t image, uint64_t off, size_t len, const char *buf,
+		  rbd_completion_t c)
+{
+	write_down(cluster.log, "write %zu@%llu\n", len,
+		   (unsigned long long)off);
+	return complete(c, 0);
+}
+
+int rbd_aio_flush(rbd_image_t image, rbd_completion_t c)
+{
+	write_down(cluster.log, "flush\n");
+	return complete(c, 0);
+}
+
+int rbd_aio_write_zeroes(rbd_image_t image, uint64_t off, size_t len,
+			 rbd_completion_t c, int zero_flags, int op_flags)
+{
+	write_down(cluster.log, "%szero %zu@%llu\n",
+		   zero_flags == RBD_WRITE_ZEROES_FLAG_THICK_PROVISION
+			   ? "thick "
+			   : "",
+		   len, (unsigned long long)off);
+	return complete(c, 0);
+}
+
+/* ---- gateway.h ---- */
+
+int rbdp_gateway_start(struct rbdp_gateway *gw, bool active,
+		       const struct rbdp_msg *msg)
+{
+	if (gateway.err)
+		return rbdp_refuse(msg, gateway.err, "no lock");
+	gateway.started = gw;
+	gateway.active = active;
+	return 0;
+}
+
+void rbdp_gateway_stop(struct rbdp_gateway *gw)
+{
+	gateway.started = NULL;
+}
+
+bool rbdp_gateway_enter(struct rbdp_gateway *gw, const struct rbp_io *io)
+{
+	gateway.inflight += !gateway.refuses;
+	return !gateway.refuses;
+}
+
+int rbdp_gateway_leave(struct rbdp_gateway *gw, int res)
+{
+	gateway.inflight--;
+	return res;
+}
+
+void rbdp_gateway_judge(struct rbdp_gateway *gw, struct rbp_io *io, int res)
+{
+	gateway.judged = res;
+	gw->host->done(io, -ESHUTDOWN);
+}
+
+void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret)
+{
+	ret->cnt = gw->cnt;
+	ret->own = gw->own;
+}
+
+void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	write_down(gateway.log, "set ");
+}
+
+void rbdp_gateway_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	write_down(gateway.log, "get ");
+}
+
+void rbdp_gateway_put_notes(struct rbdp_gateway *gw, struct rbp_io *io)
+{
+	write_down(gateway.log, "put ");
+}
+
+void rbdp_gateway_taken(struct rbdp_gateway *gw, uint64_t version)
+{
+	write_down(gateway.log, "taken %llu", (unsigned long long)version);
+}
+
+/* ---- the host ---- */
+
+static void host_done(struct rbp_io *io, int res)
+{
+	host.res = res;
+	sem_post(&host.done);
+}
+
+__attribute__((format(printf, 3, 4))) static void
+host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(host.log, sizeof(host.log), fmt, args);
+	va_end(args);
+}
+
+static void host_resized(struct rbp_vol *vol)
+{
+	sem_post(&host.resized);
+}
+
+static void wait_for(sem_t *sem)
+{
+	while (sem_wait(sem))
+		;
+}
+
+/* ---- the volume ---- */
+
+static void begin(void)
+{
+	static const struct rbp_host functions = {
+		.size = sizeof(functions),
+		.done = host_done,
+		.log = host_log,
+		.resized = host_resized,
+	};
+
+	memset(&cluster, 0, sizeof(cluster));
+	memset(&gateway, 0, sizeof(gateway));
+	memset(&host, 0, sizeof(host));
+	sem_init(&host.done, 0, 0);
+	sem_init(&host.resized, 0, 0);
+	cluster.size = DISK_LEN;
+	cluster.id = "abc";
+	host.plugin = rdma_block_plugin_1(&functions);
+}
+
+struct args {
+	const char *conf;
+	const char *keyring;
+	uint64_t timeout_s;
+	bool zero_copy;
+	uint64_t gateway;
+	uint64_t gateways;
+	const char *role;     /* NULL: not given */
+	const char *failover; /* NULL: not given */
+	uint64_t after_s;
+};
+
+static int open_volume(const char *location, const struct args *a,
+		       bool read_only)
+{
+	struct rbp_arg args[] = {
+		{ "id", "admin", 0 },
+		{ "timeout", NULL, a->timeout_s },
+		{ "zero-copy", NULL, a->zero_copy },
+		{ "gateway", NULL, a->gateway },
+		{ "gateways", NULL, a->gateways },
+		{ "failover-after", NULL, a->after_s },
+		{ a->conf ? "conf" : "id", a->conf ? a->conf : "admin", 0 },
+		{ a->keyring ? "keyring" : "id",
+		  a->keyring ? a->keyring : "admin", 0 },
+		{ a->role ? "role" : "id", a->role ? a->role : "admin", 0 },
+		{ a->failover ? "failover" : "id",
+		  a->failover ? a->failover : "admin", 0 },
+		{ NULL, NULL, 0 },
+	};
+
+	host.info = (struct rbp_info){
+		.size = sizeof(host.info),
+		.open_flags = read_only ? RBP_OPEN_READ_ONLY : 0,
+	};
+	return host.plugin->open(NULL, location, args, &host.volume, &host.info,
+				 host.msg, sizeof(host.msg));
+}
+
+static const struct args usual = { .timeout_s = 30 };
+
+static void start(void)
+{
+	begin();
+	assert_int_equal(open_volume("pool/image", &usual, false), 0);
+	cluster.log[0] = '\0';
+}
+
+static void stop(void)
+{
+	host.plugin->close(host.volume);
+	assert_int_equal(cluster.opened, 0);
+	assert_null(gateway.started);
+}
+
+/* ---- opening ---- */
+
+struct location_row {
+	const char *name;
+	const char *location;
+	const char *opens;    /* what is opened; NULL: it is refused */
+	const char *identity; /* without fsid and pool */
+};
+
+static const struct location_row location_rows[] = {
+	{ "an image", "pool/image", "namespace \nimage image@\n", "abc" },
+	{ "with a namespace", "pool/ns/image", "namespace ns\nimage image@\n",
+	  NULL },
+	{ "a snapshot", "pool/image@snap",
+	  "namespace \nread-only image image@snap\n", "abc@4" },
+	{ "a slash in the name of a snapshot", "pool/image@a/b",
+	  "namespace \nread-only image image@a/b\n", "abc@4" },
+	{ "no pool", "image", NULL, NULL },
+	{ "an empty pool", "/image", NULL, NULL },
+	{ "an empty image", "pool/", NULL, NULL },
+	{ "an empty namespace", "pool//image", NULL, NULL },
+	{ "two namespaces", "pool/a/b/image", NULL, NULL },
+	{ "an empty snapshot", "pool/image@", NULL, NULL },
+	{ "a slash only in the snapshot", "image@a/b", NULL, NULL },
+	{ "a pool that is too long",
+	  "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+	  "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp/i",
+	  NULL, NULL },
+};
+
+static void location(void **state)
+{
+	const struct location_row *row = *state;
+	int err;
+
+	begin();
+	err = open_volume(row->location, &usual, false);
+	assert_int_equal(err, row->opens ? 0 : -EINVAL);
+	if (!row->opens) {
+		assert_non_null(strstr(host.msg, "is not POOL/IMAGE"));
+		assert_int_equal(cluster.opened, 0);
+		return;
+	}
+	assert_non_null(strstr(cluster.log, row->opens));
+	if (row->identity) {
+		assert_int_equal(strncmp(host.info.identity, "fsid/7/", 7), 0);
+		assert_string_equal(host.info.identity + 7, row->identity);
+	}
+	stop();
+}
+
+struct failure_row {
+	const char *name;
+	const char *failing;
+	int err;
+	const char *text; /* a part of the message */
+};
+
+static const struct failure_row failure_rows[] = {
+	{ "a wrong name of a client", "rados_create2", -EINVAL,
+	  "id=admin is no name of a client" },
+	{ "no configuration", "rados_conf_read_file", -ENOENT,
+	  "no Ceph configuration" },
+	{ "a wrong configuration", "rados_conf_read_file", -EINVAL,
+	  "the configuration of Ceph: " },
+	{ "a setting that is not known", "rbd_cache", -EINVAL,
+	  "cannot set rbd_cache of Ceph to false" },
+	{ "no monitor answers", "rados_connect", -ETIMEDOUT,
+	  "no monitor of the cluster answers" },
+	{ "no key", "rados_connect", -ENOENT, "no key for client.admin" },
+	{ "a wrong key", "rados_connect", -EACCES,
+	  "the cluster refuses client.admin" },
+	{ "no connection", "rados_connect", -ENETUNREACH,
+	  "cannot connect to the cluster" },
+	{ "no pool", "rados_ioctx_create", -ENOENT,
+	  "the cluster has no pool 'pool'" },
+	{ "no right to the pool", "rados_ioctx_create", -EPERM,
+	  "pool 'pool': " },
+	{ "no image", "rbd_open", -ENOENT,
+	  "there is no such image or snapshot" },
+	{ "no right to the image", "rbd_open", -EPERM,
+	  "client.admin may not open it" },
+	{ "no OSD answers", "rbd_open", -ETIMEDOUT,
+	  "the cluster has not answered for 30 s" },
+	{ "an image that is broken", "rbd_open", -EIO,
+	  "cannot open the image" },
+	{ "no size", "rbd_get_size", -EIO, "cannot describe the image" },
+	{ "no identity of the cluster", "rados_cluster_fsid", -EIO,
+	  "cannot describe the image" },
+	{ "no identity of the image", "rbd_get_id", -EIO,
+	  "cannot describe the image" },
+	{ "no watch", "rbd_update_watch", -EIO, "cannot watch the image" },
+};
+
+static void failure(void **state)
+{
+	const struct failure_row *row = *state;
+
+	begin();
+	cluster.failing = row->failing;
+	cluster.err = row->err;
+	assert_int_equal(open_volume("pool/image", &usual, false), row->err);
+	assert_non_null(strstr(host.msg, row->text));
+	assert_int_equal(cluster.opened, 0);
+}
+
+/* Older versions of Ceph lack these. */
+static void optional_settings(void **state)
+{
+	begin();
+	cluster.failing = "objecter_timeout";
+	cluster.err = -ENOENT;
+	assert_int_equal(open_volume("pool/image", &usual, false), 0);
+	stop();
+}
+
+struct args_row {
+	const char *name;
+	struct args args;
+	bool read_only;
+	const char *refused;  /* a part of the message; NULL: it opens */
+	const char *settings; /* a part of them; NULL: not looked at */
+};
+
+static const struct args_row args_rows[] = {
+	{ "a timeout",
+	  { .timeout_s = 20 },
+	  false,
+	  NULL,
+	  "rados_osd_op_timeout=20\nrados_mon_op_timeout=20\n"
+	  "client_mount_timeout=20\n" },
+	{ "no timeout, but for the connection",
+	  { .timeout_s = 0 },
+	  false,
+	  NULL,
+	  "rados_osd_op_timeout=0\nrados_mon_op_timeout=0\n"
+	  "client_mount_timeout=30\n" },
+	{ "a timeout of more than a day",
+	  { .timeout_s = 1ull << 32 },
+	  false,
+	  NULL,
+	  "rados_osd_op_timeout=86400\n" },
+	{ "writes are copied",
+	  { .timeout_s = 0 },
+	  false,
+	  NULL,
+	  "rbd_disable_zero_copy_writes=true\n" },
+	{ "writes are not copied",
+	  { .zero_copy = true },
+	  false,
+	  NULL,
+	  "rbd_disable_zero_copy_writes=false\n" },
+	{ "writes that time out must be copied",
+	  { .zero_copy = true, .timeout_s = 1 },
+	  false,
+	  "zero-copy=on needs timeout=0",
+	  NULL },
+	{ "a configuration that cannot be read",
+	  { .conf = "/nowhere/ceph.conf" },
+	  false,
+	  "cannot read the configuration /nowhere/ceph.conf",
+	  NULL },
+	{ "a keyring that cannot be read",
+	  { .keyring = "/nowhere/keyring" },
+	  false,
+	  "cannot read the keyring /nowhere/keyring",
+	  NULL },
+	{ "a keyring",
+	  { .keyring = "/dev/null" },
+	  false,
+	  NULL,
+	  "keyring=/dev/null\n" },
+	{ "one of two gateways",
+	  { .gateway = 2, .gateways = 2 },
+	  false,
+	  NULL,
+	  NULL },
+	{ "a gateway of none", { .gateway = 1 }, false, "M is 1 to 8", NULL },
+	{ "gateways without a number",
+	  { .gateways = 2 },
+	  false,
+	  "N 1 to M",
+	  NULL },
+	{ "a third of two",
+	  { .gateway = 3, .gateways = 2 },
+	  false,
+	  "N 1 to M",
+	  NULL },
+	{ "nine gateways",
+	  { .gateway = 1, .gateways = 9 },
+	  false,
+	  "M is 1 to 8",
+	  NULL },
+	{ "a number that is cut to 1 in 32 bits",
+	  { .gateway = (1ull << 32) + 1, .gateways = 2 },
+	  false,
+	  "N 1 to M",
+	  NULL },
+	{ "a role without a gateway",
+	  { .role = "active" },
+	  false,
+	  "need gateway=N",
+	  NULL },
+	{ "failover without a gateway",
+	  { .failover = "auto" },
+	  false,
+	  "need gateway=N",
+	  NULL },
+	{ "an unknown role",
+	  { .gateway = 1, .gateways = 2, .role = "activ" },
+	  false,
+	  "role=activ: it is active or standby",
+	  NULL },
+	{ "an unknown failover",
+	  { .gateway = 1, .gateways = 2, .failover = "on" },
+	  false,
+	  "failover=on: it is auto or manual",
+	  NULL },
+	{ "a gateway of a volume that may only be read",
+	  { .gateway = 1, .gateways = 2 },
+	  true,
+	  "gateway= is for volumes that are written",
+	  NULL },
+};
+
+static void args(void **state)
+{
+	const struct args_row *row = *state;
+	int err;
+
+	begin();
+	err = open_volume("pool/image", &row->args, row->read_only);
+	if (row->refused) {
+		assert_true(err < 0);
+		assert_non_null(strstr(host.msg, row->refused));
+		assert_int_equal(cluster.opened, 0);
+		return;
+	}
+	assert_int_equal(err, 0);
+	if (row->settings) {
+		assert_non_null(strstr(cluster.log, row->settings));
+	}
+	stop();
+}
+
+#define READS (RBP_CAN_FLUSH | RBP_CAN_EXTENT | RBP_LASTING)
+#define WRITES                                                  \
+	(READS | RBP_CAN_WRITE | RBP_CAN_UNMAP | RBP_CAN_ZERO | \
+	 RBP_UNMAP_ZEROES)
+
+struct info_row {
+	const char *name;
+	const char *location;
+	bool read_only;
+	bool has_cache;
+	const char *failing;
+	uint32_t caps;
+};
+
+static const struct info_row info_rows[] = {
+	{ "an image without a cache", "pool/image", false, false, NULL,
+	  WRITES | RBP_CAN_FUA },
+	{ "an image with a cache", "pool/image", false, true, NULL,
+	  WRITES | RBP_WRITE_CACHE },
+	{ "nobody knows whether it has a cache", "pool/image", false, false,
+	  "rbd_config_image_list", WRITES | RBP_WRITE_CACHE },
+	{ "a volume that may only be read", "pool/image", true, false, NULL,
+	  READS | RBP_CAN_FUA },
+	{ "a snapshot", "pool/image@snap", false, false, NULL,
+	  READS | RBP_CAN_FUA },
+};
+
+static void info(void **state)
+{
+	const struct info_row *row = *state;
+	uint64_t bytes = 0;
+
+	begin();
+	cluster.has_cache = row->has_cache;
+	cluster.failing = row->failing;
+	cluster.err = -EINVAL;
+	cluster.size = DISK_LEN + BLOCK - 1;
+	assert_int_equal(open_volume(row->location, &usual, row->read_only), 0);
+	assert_int_equal(host.info.caps, row->caps);
+	assert_int_equal(host.info.bytes, DISK_LEN);
+	assert_int_equal(host.info.block_size, BLOCK);
+	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
+	assert_int_equal(bytes, DISK_LEN);
+	stop();
+}
+
+/* ---- I/O ---- */
+
+static uint8_t buf[DISK_LEN];
+
+static int run(struct rbp_io *io)
+{
+	static _Alignas(16) uint8_t scratch[128];
+
+	T_MUST(host.plugin->scratch_len <= sizeof(scratch));
+	io->scratch = scratch;
+	assert_int_equal(
+		host.plugin->queue_add(host.volume, NULL, &io->queue_data), 0);
+	host.plugin->submit(host.volume, io);
+	wait_for(&host.done);
+	return host.res;
+}
+
+struct io_row {
+	const char *name;
+	enum rbp_op op;
+	uint32_t flags;
+	const char *calls;
+};
+
+static const struct io_row io_rows[] = {
+	{ "a read", RBP_READ, 0, "read 4096@512\n" },
+	{ "a write", RBP_WRITE, 0, "write 4096@512\n" },
+	{ "a flush", RBP_FLUSH, 0, "flush\n" },
+	{ "an unmap keeps no data", RBP_UNMAP, 0, "zero 4096@512\n" },
+	{ "zeroes keep the space", RBP_ZERO, 0, "thick zero 4096@512\n" },
+	{ "zeroes that may free it", RBP_ZERO, RBP_MAY_UNMAP,
+	  "zero 4096@512\n" },
+};
+
+static void io(void **state)
+{
+	const struct io_row *row = *state;
+	struct rbp_io io_of_row = { .op = row->op,
+				    .flags = row->flags,
+				    .offset = 512,
+				    .len = 4096,
+				    .buf = buf };
+
+	start();
+	assert_int_equal(run(&io_of_row), 0);
+	assert_string_equal(cluster.log, row->calls);
+	assert_int_equal(cluster.opened, 4);
+	stop();
+}
+
+struct error_row {
+	const char *name;
+	enum rbp_op op;
+	const char *failing;
+	int err;
+	bool has_cache;
+	uint64_t size; /* of the image now */
+	int res;
+};
+
+static const struct error_row error_rows[] = {
+	{ "no memory", RBP_READ, "rbd_aio_create_completion", -ENOMEM, false,
+	  DISK_LEN, -ENOMEM },
+	{ "it cannot begin", RBP_WRITE, "begin", -EROFS, false, DISK_LEN,
+	  -EROFS },
+	{ "it fails", RBP_WRITE, "answer", -ENOSPC, false, DISK_LEN, -ENOSPC },
+	{ "no answer to a write", RBP_WRITE, "answer", -ETIMEDOUT, false,
+	  DISK_LEN, -EIO },
+	{ "no answer to a flush of stable data", RBP_FLUSH, "answer",
+	  -ETIMEDOUT, false, DISK_LEN, -ENOTCONN },
+	{ "no answer to a flush of a cache", RBP_FLUSH, "answer", -ETIMEDOUT,
+	  true, DISK_LEN, -EIO },
+	{ "a read over the end of an image that was cut", RBP_READ, NULL, 0,
+	  false, 1024, -EIO },
+	{ "no answer about an extent", RBP_EXTENT, "rbd_diff_iterate2",
+	  -ETIMEDOUT, false, DISK_LEN, -EIO },
+};
+
+static void error(void **state)
+{
+	const struct error_row *row = *state;
+	struct rbp_io io_of_row = {
+		.op = row->op, .offset = 512, .len = 4096, .buf = buf
+	};
+
+	begin();
+	cluster.has_cache = row->has_cache;
+	assert_int_equal(open_volume("pool/image", &usual, false), 0);
+	cluster.size = row->size;
+	cluster.failing = row->failing;
+	cluster.err = row->err;
+	assert_int_equal(run(&io_of_row), row->res);
+	assert_int_equal(cluster.opened, 4);
+	assert_int_equal(strstr(host.log, "has not answered for 30 s") != NULL,
+			 row->err == -ETIMEDOUT);
+	stop();
+}
+
+#define AT 8192u
+
+struct extent_row {
+	const char *name;
+	struct piece by_object[PIECE_MAX];
+	struct piece by_byte[PIECE_MAX];
+	uint64_t len;
+	int is_mapped;
+};
+
+/* Asked for: 64 KiB from 8192 on. */
+static const struct extent_row extent_rows[] = {
+	{ "no data", { { 0 } }, { { 0 } }, 65536, 0 },
+	{ "no data up to an object",
+	  { { 16384, 4096, 1 } },
+	  { { 0 } },
+	  8192,
+	  0 },
+	{ "data", { { AT, 65536, 1 } }, { { AT, 65536, 1 } }, 65536, 1 },
+	{ "data that goes on in another object",
+	  { { AT, 65536, 1 } },
+	  { { AT, 1024, 1 }, { AT + 1024, 1024, 1 } },
+	  2048,
+	  1 },
+	{ "data, then nothing",
+	  { { AT, 65536, 1 } },
+	  { { AT, 1024, 1 }, { AT + 4096, 1024, 1 } },
+	  1024,
+	  1 },
+	{ "an object without data at its begin",
+	  { { AT, 65536, 1 } },
+	  { { AT + 4096, 1024, 1 } },
+	  4096,
+	  0 },
+	{ "what was discarded is no data",
+	  { { AT, 65536, 0 } },
+	  { { 0 } },
+	  65536,
+	  0 },
+	{ "a block that has data in its second half",
+	  { { AT, 65536, 1 } },
+	  { { AT + 256, 256, 1 } },
+	  512,
+	  1 },
+	{ "data that ends within a block",
+	  { { AT, 65536, 1 } },
+	  { { AT, 600, 1 } },
+	  1024,
+	  1 },
+	{ "a hole that ends within a block",
+	  { { AT, 65536, 1 } },
+	  { { AT + 1100, 600, 1 } },
+	  1024,
+	  0 },
+	{ "more than was asked for",
+	  { { AT, 1 << 20, 1 } },
+	  { { AT, 1 << 20, 1 } },
+	  65536,
+	  1 },
+};
+
+static void extent(void **state)
+{
+	const struct extent_row *row = *state;
+	struct rbp_io ask = { .op = RBP_EXTENT, .offset = AT, .len = 65536 };
+
+	start();
+	cluster.by_object = row->by_object;
+	cluster.by_byte = row->by_byte;
+	assert_int_equal(run(&ask), 0);
+	assert_int_equal(ask.extent_len, row->len);
+	assert_int_equal(ask.extent_mapped, row->is_mapped);
+	stop();
+}
+
+/* ---- changes of the size ---- */
+
+static void image_grows(void **state)
+{
+	uint64_t bytes;
+
+	start();
+	cluster.size = 2 * DISK_LEN + 100;
+	cluster.changed(cluster.changed_user);
+	wait_for(&host.resized);
+	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
+	assert_int_equal(bytes, 2 * DISK_LEN);
+	stop();
+}
+
+/* The thread runs an extent after it has looked at the size. */
+static void size_is_not_known(void **state)
+{
+	struct rbp_io ask = { .op = RBP_EXTENT, .len = 512 };
+	static const struct piece none[1];
+	uint64_t bytes;
+
+	start();
+	cluster.by_object = none;
+	cluster.failing = "rbd_get_size";
+	cluster.err = -EIO;
+	cluster.changed(cluster.changed_user);
+	assert_int_equal(run(&ask), 0);
+	assert_non_null(strstr(host.log, "the old one stays in use"));
+	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
+	assert_int_equal(bytes, DISK_LEN);
+	stop();
+}
+
+/* ---- gateways ---- */
+
+static const struct args two = { .timeout_s = 30,
+				 .gateway = 1,
+				 .gateways = 2,
+				 .role = "active",
+				 .failover = "auto",
+				 .after_s = 7 };
+
+static void gateway_is_asked(void **state)
+{
+	struct rbp_io io_of_gateway = { .op = RBP_READ,
+					.len = 512,
+					.buf = buf };
+	struct rbp_paths paths = { .size = sizeof(paths) };
+
+	begin();
+	assert_int_equal(open_volume("pool/image", &two, false), 0);
+	assert_non_null(gateway.started);
+	assert_true(gateway.active);
+	assert_true(gateway.started->takes_over);
+	assert_int_equal(gateway.started->after_ms, 7000);
+	host.plugin->paths(host.volume, &paths);
+	assert_int_equal(paths.cnt, 2);
+	assert_int_equal(paths.own, 1);
+	host.plugin->set_path(host.volume, &io_of_gateway);
+	host.plugin->get_notes(host.volume, &io_of_gateway);
+	host.plugin->put_notes(host.volume, &io_of_gateway);
+	host.plugin->notes_taken(host.volume, 3);
+	assert_string_equal(gateway.log, "set get put taken 3");
+	assert_int_equal(run(&io_of_gateway), 0);
+	/* An error may come from a fence. */
+	cluster.failing = "answer";
+	cluster.err = -EPERM;
+	assert_int_equal(run(&io_of_gateway), -ESHUTDOWN);
+	assert_int_equal(gateway.judged, -EPERM);
+	gateway.judged = 0;
+	cluster.err = -ESHUTDOWN;
+	assert_int_equal(run(&io_of_gateway), -ESHUTDOWN);
+	assert_int_equal(gateway.judged, 0);
+	gateway.refuses = true;
+	cluster.log[0] = '\0';
+	assert_int_equal(run(&io_of_gateway), -ESHUTDOWN);
+	assert_string_equal(cluster.log, "");
+	assert_int_equal(gateway.inflight, 0);
+	stop();
+}
+
+static void gateway_does_not_start(void **state)
+{
+	begin();
+	gateway.err = -EBUSY;
+	assert_int_equal(open_volume("pool/image", &two, false), -EBUSY);
+	assert_string_equal(host.msg, "no lock");
+	assert_int_equal(cluster.opened, 0);
+}
+
+/* The cache of a fenced gateway is lost without word. */
+static void gateway_with_a_cache(void **state)
+{
+	begin();
+	cluster.has_cache = true;
+	assert_int_equal(open_volume("pool/image", &two, false), -EINVAL);
+	assert_non_null(strstr(host.msg, "rbd_cache false"));
+	assert_int_equal(cluster.opened, 0);
+}
+
+struct reopen_row {
+	const char *name;
+	const char *failing;
+	const char *id;
+	bool has_cache;
+	int res;
+	const char *text;
+};
+
+static const struct reopen_row reopen_rows[] = {
+	{ "the same image", NULL, "abc", false, 0, "" },
+	{ "another image of that name", NULL, "def", false, -ESTALE,
+	  "another image has its name now" },
+	{ "a cache was turned on", NULL, "abc", true, -EINVAL, "rbd_cache on" },
+	{ "it cannot be opened", "rbd_open", "abc", false, -EIO,
+	  "cannot open the image" },
+	{ "it cannot be watched", "rbd_update_watch", "abc", false, -EIO,
+	  "cannot watch the image" },
+	{ "it has no identity", "rbd_get_id", "abc", false, -EIO,
+	  "cannot describe the image" },
+};
+
+/* A fenced gateway opens the image again. After an error, it tries again. */
+static void reopen(void **state)
+{
+	const struct reopen_row *row = *state;
+	char text[256] = "";
+	const struct rbdp_msg msg = { text, sizeof(text) };
+	struct rbdp_gateway *gw;
+
+	begin();
+	assert_int_equal(open_volume("pool/image", &two, false), 0);
+	gw = gateway.started;
+	cluster.failing = row->failing;
+	cluster.err = -EIO;
+	cluster.id = row->id;
+	cluster.has_cache = row->has_cache;
+	cluster.size = 2 * DISK_LEN;
+	assert_int_equal(gw->reopen(gw->user, &msg), row->res);
+	assert_non_null(strstr(text, row->text));
+	assert_int_equal(cluster.opened, row->res ? 0 : 4);
+	cluster.failing = NULL;
+	cluster.id = "abc";
+	cluster.has_cache = false;
+	assert_int_equal(gw->reopen(gw->user, &msg), 0);
+	/* Its size may have changed meanwhile. */
+	wait_for(&host.resized);
+	stop();
+}
+
+/* ---- notes ---- */
+
+#define VERSION "rdma_block.notes.version"
+#define DATA	"rdma_block.notes"
+
+struct notes_row {
+	const char *name;
+	struct pair pairs[2];
+	const char *failing;
+	int res;
+	uint64_t version;
+	const char *data;
+};
+
+static char large[RBP_NOTES_MAX + 1];
+
+static const struct notes_row notes_rows[] = {
+	{ "none", { { 0 } }, NULL, 0, 0, "" },
+	{ "notes",
+	  { { DATA, "text", 0 }, { VERSION, "12", 0 } },
+	  NULL,
+	  0,
+	  12,
+	  "text" },
+	{ "the highest version",
+	  { { VERSION, "18446744073709551615", 0 } },
+	  NULL,
+	  0,
+	  UINT64_MAX,
+	  "" },
+	{ "a version that is too high",
+	  { { VERSION, "18446744073709551616", 0 } },
+	  NULL,
+	  -EBADMSG,
+	  0,
+	  NULL },
+	{ "version 0", { { VERSION, "0", 0 } }, NULL, -EBADMSG, 0, NULL },
+	{ "a version that is no number",
+	  { { VERSION, "12x", 0 } },
+	  NULL,
+	  -EBADMSG,
+	  0,
+	  NULL },
+	{ "a version that is too long",
+	  { { VERSION, "000000000000000000000012", 0 } },
+	  NULL,
+	  -EBADMSG,
+	  0,
+	  NULL },
+	{ "as many bytes as fit",
+	  { { DATA, large, RBP_NOTES_MAX }, { VERSION, "1", 0 } },
+	  NULL,
+	  0,
+	  1,
+	  NULL },
+	{ "more bytes than fit",
+	  { { DATA, large, RBP_NOTES_MAX + 1 }, { VERSION, "1", 0 } },
+	  NULL,
+	  -EBADMSG,
+	  0,
+	  NULL },
+	{ "no answer", { { 0 } }, "rados_read_op_operate", -ETIMEDOUT, 0, NULL },
+	{ "no map of keys",
+	  { { 0 } },
+	  "rados_read_op_omap_get_vals_by_keys2",
+	  -ETIMEDOUT,
+	  0,
+	  NULL },
+};
+
+static void read_notes(void **state)
+{
+	const struct notes_row *row = *state;
+	static struct rbdp_notes notes;
+	uint64_t version = 99;
+
+	begin();
+	memcpy(cluster.pairs, row->pairs, sizeof(row->pairs));
+	cluster.failing = row->failing;
+	cluster.err = -ETIMEDOUT;
+	assert_int_equal(rbdp_notes_read(NULL, "header", &notes), row->res);
+	assert_string_equal(cluster.log, "get 2\nheader\n");
+	assert_int_equal(cluster.opened, 0);
+	if (row->res)
+		return;
+	assert_true(notes.version == row->version);
+	if (row->data) {
+		assert_int_equal(notes.len, strlen(row->data));
+		assert_memory_equal(notes.data, row->data, notes.len);
+	}
+	assert_int_equal(rbdp_notes_read_version(NULL, "header", &version), 0);
+	assert_true(version == row->version);
+}
+
+/* A write of the first version expects that there is none. */
+static void put_notes(void **state)
+{
+	begin();
+	assert_int_equal(rbdp_notes_put(NULL, "header", 0, "one", 3), 0);
+	assert_string_equal(cluster.log, "exists\n" VERSION " == ''\n" VERSION
+					 " = '1'\n" DATA " = 'one'\n");
+	cluster.log[0] = '\0';
+	assert_int_equal(rbdp_notes_put(NULL, "header", 9, "ten", 3), 0);
+	assert_string_equal(cluster.log, "exists\n" VERSION " == '9'\n" VERSION
+					 " = '10'\n" DATA " = 'ten'\n");
+	cluster.failing = "rados_write_op_operate2";
+	cluster.err = -ECANCELED;
+	assert_int_equal(rbdp_notes_put(NULL, "header", 9, "ten", 3), -ESTALE);
+	cluster.err = -EIO;
+	assert_int_equal(rbdp_notes_put(NULL, "header", 9, "ten", 3), -EIO);
+	assert_int_equal(cluster.opened, 0);
+}
+
+/* A target without gateway= does not go by what gateways have noted. */
+static void notes_of_gateways_are_logged(void **state)
+{
+	begin();
+	assert_int_equal(open_volume("pool/image", &usual, false), 0);
+	assert_string_equal(host.log, "");
+	stop();
+	begin();
+	cluster.pairs[0] = (struct pair){ VERSION, "3", 0 };
+	assert_int_equal(open_volume("pool/image", &usual, false), 0);
+	assert_non_null(strstr(host.log, "reservations of targets with"));
+	assert_non_null(strstr(cluster.log, "rbd_header.abc"));
+	stop();
+}
+
+struct news_row {
+	const char *name;
+	const char *bytes;
+	size_t len;
+	bool is_good;
+};
+
+static const struct news_row news_rows[] = {
+	{ "news without data", "3a\0\0\0\0\0\0\1\2", 10, true },
+	{ "news with data", "9s\0\0\0\0\0\0\1\2xyz", 13, true },
+	{ "the most data", NULL, RBDP_NEWS_MAX, true },
+	{ "more data than fits", NULL, RBDP_NEWS_MAX + 1, false },
+	{ "no whole header", "3a\0\0\0\0\0\0\1", 9, false },
+	{ "nothing", "", 0, false },
+	{ "gateway 0", "0a\0\0\0\0\0\0\1\2", 10, false },
+	{ "a gateway that is no digit", ":a\0\0\0\0\0\0\1\2", 10, false },
+	{ "neither active nor standby", "3b\0\0\0\0\0\0\1\2", 10, false },
+};
+
+/* What is good is encoded to the same bytes. */
+static void news(void **state)
+{
+	const struct news_row *row = *state;
+	/* Not longer: ASan checks. */
+	uint8_t *bytes = malloc(row->len ? row->len : 1);
+	const char *from = row->bytes ? row->bytes : "1a\0\0\0\0\0\0\0\1";
+	size_t from_len = row->bytes ? row->len : RBDP_NEWS_HEADER_LEN;
+	static uint8_t again[RBDP_NEWS_MAX];
+	struct rbdp_news n;
+
+	memset(bytes, 'x', row->len);
+	memcpy(bytes, from, from_len);
+	assert_int_equal(rbdp_news_decode(bytes, row->len, &n), row->is_good);
+	if (row->is_good) {
+		assert_int_equal(rbdp_news_encode(&n, again), row->len);
+		assert_memory_equal(again, bytes, row->len);
+		assert_int_equal(n.group, bytes[0] - '0');
+		assert_int_equal(n.version, row->bytes ? 258 : 1);
+	}
+	free(bytes);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, location_rows, location);
+	T_ADD_ROWS(&t, failure_rows, failure);
+	T_ADD(&t, optional_settings);
+	T_ADD_ROWS(&t, args_rows, args);
+	T_ADD_ROWS(&t, info_rows, info);
+	T_ADD_ROWS(&t, io_rows, io);
+	T_ADD_ROWS(&t, error_rows, error);
+	T_ADD_ROWS(&t, extent_rows, extent);
+	T_ADD(&t, image_grows);
+	T_ADD(&t, size_is_not_known);
+	T_ADD(&t, gateway_is_asked);
+	T_ADD(&t, gateway_does_not_start);
+	T_ADD(&t, gateway_with_a_cache);
+	T_ADD_ROWS(&t, reopen_rows, reopen);
+	T_ADD_ROWS(&t, notes_rows, read_notes);
+	T_ADD(&t, put_notes);
+	T_ADD(&t, notes_of_gateways_are_logged);
+	T_ADD_ROWS(&t, news_rows, news);
+	return t_run(&t);
+}
