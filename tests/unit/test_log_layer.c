@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The layer log, above a store that answers at once. */
+#include "plugins/rdma_block_plugin.h"
+
+#include "tests/lib/t_must.h"
+#include "tests/lib/t_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEADER "fio version 2 iolog\ndisk add\ndisk open\n"
+
+static struct {
+	const struct rbp_plugin *plugin;
+	void *volume;
+	char dir[32];
+	char path[64];
+	char msg[128];
+	char log[256];	     /* the last line of the layer */
+	struct rbp_io child; /* what the store got */
+	int store_res;
+	int res; /* of the last I/O */
+	unsigned int ended_cnt;
+} world;
+
+/* ---- the host ---- */
+
+static void host_done(struct rbp_io *io, int res)
+{
+	world.res = res;
+	world.ended_cnt++;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(world.log, sizeof(world.log), fmt, args);
+	va_end(args);
+}
+
+static struct rbp_io *host_child(struct rbp_io *io)
+{
+	world.child = *io;
+	world.child.parent = io;
+	return &world.child;
+}
+
+static void host_below(struct rbp_io *child)
+{
+	child->extent_len = 512;
+	child->extent_mapped = 1;
+	child->progress = 1024;
+	child->ended(child, world.store_res);
+}
+
+/* ---- the volume ---- */
+
+static void begin(void)
+{
+	static const struct rbp_host host = {
+		.size = sizeof(host),
+		.done = host_done,
+		.log = host_log,
+		.child = host_child,
+		.below = host_below,
+	};
+
+	memset(&world, 0, sizeof(world));
+	strcpy(world.dir, "/tmp/test_log.XXXXXX");
+	T_MUST(mkdtemp(world.dir));
+	snprintf(world.path, sizeof(world.path), "%s/log", world.dir);
+	world.plugin = rdma_block_plugin_1(&host);
+}
+
+static void end(void)
+{
+	unlink(world.path);
+	assert_int_equal(rmdir(world.dir), 0);
+}
+
+static int open_layer(const char *path)
+{
+	const struct rbp_arg args[] = { { path ? "file" : NULL, path, 0 },
+					{ NULL, NULL, 0 } };
+	struct rbp_info info = { .size = sizeof(info) };
+
+	return world.plugin->open(NULL, NULL, args, &world.volume, &info,
+				  world.msg, sizeof(world.msg));
+}
+
+static void submit(enum rbp_op op, uint64_t offset, uint64_t len)
+{
+	struct rbp_io io = { .op = op, .offset = offset, .len = len };
+
+	world.plugin->submit(world.volume, &io);
+}
+
+/* After close(): all is written. */
+static void expect_file(const char *text)
+{
+	char got[1024] = "";
+	int fd = open(world.path, O_RDONLY);
+
+	T_MUST(fd >= 0);
+	T_MUST(read(fd, got, sizeof(got) - 1) >= 0);
+	close(fd);
+	assert_string_equal(got, text);
+}
+
+/* ---- tests ---- */
+
+struct op_row {
+	const char *name;
+	enum rbp_op op;
+	const char *line;
+};
+
+static const struct op_row op_rows[] = {
+	{ "a read", RBP_READ, "disk read 512 4096\n" },
+	{ "a write", RBP_WRITE, "disk write 512 4096\n" },
+	{ "zeroes", RBP_ZERO, "disk write 512 4096\n" },
+	{ "an unmap", RBP_UNMAP, "disk trim 512 4096\n" },
+	{ "a flush", RBP_FLUSH, "disk sync 512 4096\n" },
+	{ "fio has no word for an extent", RBP_EXTENT, "" },
+};
+
+static void line(void **state)
+{
+	const struct op_row *row = *state;
+	char text[256];
+
+	begin();
+	assert_int_equal(open_layer(world.path), 0);
+	submit(row->op, 512, 4096);
+	world.plugin->kick(world.volume, NULL);
+	world.plugin->close(world.volume);
+	snprintf(text, sizeof(text), "%s%s", HEADER, row->line);
+	expect_file(text);
+	assert_string_equal(world.log, "");
+	end();
+}
+
+/* The layer changes nothing that the store says. */
+static void result_passes(void **state)
+{
+	struct rbp_io io = { .op = RBP_READ, .len = 4096 };
+
+	begin();
+	assert_int_equal(open_layer(world.path), 0);
+	world.store_res = -EIO;
+	world.plugin->submit(world.volume, &io);
+	assert_int_equal(world.ended_cnt, 1);
+	assert_int_equal(world.res, -EIO);
+	assert_int_equal(io.progress, 1024);
+	assert_int_equal(io.extent_len, 512);
+	assert_int_equal(io.extent_mapped, 1);
+	world.plugin->close(world.volume);
+	end();
+}
+
+static void old_log_is_continued(void **state)
+{
+	begin();
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(open_layer(world.path), 0);
+		submit(RBP_READ, i * 4096, 4096);
+		world.plugin->kick(world.volume, NULL);
+		world.plugin->close(world.volume);
+	}
+	expect_file(HEADER "disk read 0 4096\ndisk read 4096 4096\n");
+	end();
+}
+
+struct refused_row {
+	const char *name;
+	const char *path;
+	int err;
+	const char *msg;
+};
+
+static const struct refused_row refused_rows[] = {
+	{ "no file", NULL, -EINVAL, "needs file=PATH" },
+	{ "a directory that is not there", "/nowhere/log", -ENOENT,
+	  "file=/nowhere/log: No such file or directory" },
+	{ "a directory", "/tmp", -EISDIR, "file=/tmp: Is a directory" },
+};
+
+static void refused(void **state)
+{
+	const struct refused_row *row = *state;
+
+	begin();
+	assert_int_equal(open_layer(row->path), row->err);
+	assert_string_equal(world.msg, row->msg);
+	end();
+}
+
+/* The volume goes on; the log says it once. */
+static void disk_is_full(void **state)
+{
+	begin();
+	assert_int_equal(open_layer("/dev/full"), 0);
+	submit(RBP_WRITE, 0, 4096);
+	assert_int_equal(world.ended_cnt, 1);
+	world.plugin->kick(world.volume, NULL);
+	world.plugin->close(world.volume);
+	assert_string_equal(world.log,
+			    "cannot write the log: No space left on device");
+	end();
+}
+
+/* ---- a file that is too slow ---- */
+
+/* Three times what may wait. */
+#define MANY 196608u
+
+static void *read_pipe(void *arg)
+{
+	FILE *f = fdopen(*(int *)arg, "r");
+	static unsigned int cnt;
+	char text[128];
+
+	while (fgets(text, sizeof(text), f))
+		cnt += !strncmp(text, "disk write", 10);
+	fclose(f);
+	return &cnt;
+}
+
+/* Nobody reads the pipe. What finds no place is left out, and counted. */
+static void slow_file(void **state)
+{
+	unsigned long long left_out = 0;
+	pthread_t reader;
+	void *cnt;
+	int fd;
+
+	begin();
+	assert_int_equal(mkfifo(world.path, 0600), 0);
+	fd = open(world.path, O_RDONLY | O_NONBLOCK);
+	assert_int_equal(open_layer(world.path), 0);
+	for (unsigned int i = 0; i < MANY; i++) {
+		submit(RBP_WRITE, i * 4096ull, 4096);
+		if (i % 1024 == 0)
+			world.plugin->kick(world.volume, NULL);
+	}
+	assert_int_equal(world.ended_cnt, MANY);
+	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+	assert_int_equal(pthread_create(&reader, NULL, read_pipe, &fd), 0);
+	world.plugin->close(world.volume);
+	pthread_join(reader, &cnt);
+	assert_int_equal(sscanf(world.log, "%llu requests are not in the log",
+				&left_out),
+			 1);
+	assert_in_range(left_out, 1, MANY);
+	assert_int_equal(*(unsigned int *)cnt + left_out, MANY);
+	end();
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, op_rows, line);
+	T_ADD(&t, result_passes);
+	T_ADD(&t, old_log_is_continued);
+	T_ADD_ROWS(&t, refused_rows, refused);
+	T_ADD(&t, disk_is_full);
+	T_ADD(&t, slow_file);
+	return t_run(&t);
+}
