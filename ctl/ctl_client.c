@@ -291,7 +291,8 @@ static bool ctl_follow_one(json_t *message, bool (*take)(const json_t *out),
 	bool more = json_is_true(json_object_get(message, "continues"));
 
 	*code = ctl_take(message, &out, e);
-	more = *code == CTL_DONE && more && take(out);
+	/* The last answer has parameters, too. */
+	more = *code == CTL_DONE && take(out) && more;
 	json_decref(out);
 	return more;
 }
