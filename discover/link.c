@@ -109,8 +109,8 @@ bool link_has_child(const struct link *l)
 static int link_wait(struct link *l)
 {
 	l->due_ms = link_now_ms() + l->pause_ms;
-	if (l->pause_ms < LINK_PAUSE_MAX_MS)
-		l->pause_ms *= 2;
+	l->pause_ms = l->pause_ms < LINK_PAUSE_MAX_MS / 2 ? l->pause_ms * 2
+							  : LINK_PAUSE_MAX_MS;
 	return (int)(l->due_ms - link_now_ms());
 }
 
