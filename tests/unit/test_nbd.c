@@ -509,8 +509,9 @@ static void *server_main(void *arg)
 
 		T_MUST(server.peer_cnt < PEER_MAX);
 		p->fd = fd;
-		T_MUST(!pthread_create(&p->thread, NULL, peer_main, p));
+		/* Before it answers: a test compares it. */
 		server.peer_cnt++;
+		T_MUST(!pthread_create(&p->thread, NULL, peer_main, p));
 	}
 	return NULL;
 }
