@@ -115,18 +115,35 @@ static void follow_add(struct follow *f, const struct rule *rule,
 	log_notice("%s: found; line %u of the rules", t->instance, rule->line);
 }
 
+/* A link that is down, of a rule that does not hold any more. */
+static void follow_drop(struct follow *f, struct followed *l)
+{
+	unsigned int i = 0;
+
+	log_notice("%s: another rule holds now, or none", l->link.instance);
+	while (f->links[i] != l)
+		i++;
+	f->links[i] = f->links[--f->link_cnt];
+	free(l);
+}
+
 static void follow_match(struct follow *f)
 {
 	for (unsigned int i = 0; i < f->found.cnt; i++) {
 		const struct found_target *t = f->found.targets[i];
 		const struct rule *rule = rules_match(&f->rules, t);
-
 		struct followed *l = follow_find(f, &t->id);
+		bool fits = l && rule &&
+			    strcmp(l->link.rule.mount, rule->mount) == 0;
 
-		if (rule && !l)
-			follow_add(f, rule, t);
-		else if (rule && strcmp(l->link.rule.mount, rule->mount) == 0)
+		if (l && !fits && l->link.state == LINK_DOWN) {
+			follow_drop(f, l);
+			l = NULL;
+		}
+		if (fits)
 			l->link.rule = *rule;
+		else if (rule && !l)
+			follow_add(f, rule, t);
 	}
 }
 
@@ -235,8 +252,8 @@ static void follow_reap(struct follow *f)
 	}
 }
 
-/* Links whose rule now has another directory stay. When they end, the new rules
- * apply. */
+/* Links that are up stay, also if their rule now has another directory or is gone.
+ * When they end, the new rules apply. */
 static void follow_reload(struct follow *f)
 {
 	struct error e;

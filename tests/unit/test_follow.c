@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma-discover --daemon: which links it keeps, and when it lets them make a
+ * step. The targets that answer and the links are those of this file; the rules
+ * and the signals are real.
+ */
+#include "discover/follow.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "discover/link.h"
+#include "tests/lib/t_must.h"
+#include "tests/lib/t_table.h"
+
+#define ROUNDS_MAX 6
+
+/* A question to all targets, and what happens before the next one. */
+struct round {
+	const char *answer; /* targets, a letter each; NULL: there is no round */
+	enum link_state state; /* of each link after its step */
+	const char *bye;       /* targets that say that they go; NULL: none */
+	const char *rules;     /* new ones, with SIGHUP; NULL: none */
+	bool has_child;	       /* a child ends with 3 */
+};
+
+static struct {
+	char path[32]; /* of the rules */
+	const struct round *rounds;
+	const struct round *round; /* the present one */
+	int fd;			   /* always readable */
+	char log[512];
+} world;
+
+static void write_rules(const char *text)
+{
+	FILE *f = fopen(world.path, "w");
+
+	T_MUST(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+__attribute__((format(printf, 1, 2))) static void write_down(const char *fmt,
+							     ...)
+{
+	size_t len = strlen(world.log);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(world.log + len, sizeof(world.log) - len, fmt, args);
+	va_end(args);
+}
+
+/* ---- targets ---- */
+
+int finder_open(const struct finder_options *o, struct finder **ret,
+		struct error *e)
+{
+	*ret = (struct finder *)&world;
+	return 0;
+}
+
+void finder_close(struct finder *f)
+{
+}
+
+void finder_join(struct finder *f)
+{
+}
+
+static void add_target(struct found *f, char letter)
+{
+	struct found_target *t = calloc(1, sizeof(*t));
+
+	T_MUST(t);
+	memset(&t->id, letter, sizeof(t->id));
+	snprintf(t->instance, sizeof(t->instance), "%c", letter);
+	strcpy(t->addresses[0].text, "srp+tcp://10.0.0.1:5555");
+	t->address_cnt = 1;
+	f->targets[f->cnt++] = t;
+}
+
+/* The signal is there before the daemon looks for one. */
+static void end_child(void)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(3);
+	T_MUST(!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+}
+
+void finder_ask(struct finder *f, struct found *ret)
+{
+	world.round = world.round ? world.round + 1 : world.rounds;
+	if (world.round != world.rounds)
+		write_down("| ");
+	for (const char *p = world.round->answer; *p; p++)
+		add_target(ret, *p);
+	if (world.round->has_child)
+		end_child();
+	if (world.round->rules) {
+		write_rules(world.round->rules);
+		kill(getpid(), SIGHUP);
+	}
+	if (!world.round[1].answer)
+		kill(getpid(), SIGTERM);
+}
+
+unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret)
+{
+	ret[0] = (struct pollfd){ .fd = world.fd, .events = POLLIN };
+	return 1;
+}
+
+/* Somebody has always something to say, so that the next round begins. */
+bool finder_heard(struct finder *f,
+		  void (*bye)(void *user, const struct srp_port_id *id),
+		  void *user)
+{
+	struct srp_port_id id;
+
+	for (const char *p = world.round->bye; p && *p; p++) {
+		memset(&id, *p, sizeof(id));
+		bye(user, &id);
+	}
+	return true;
+}
+
+/* ---- links ---- */
+
+void link_init(struct link *l, const struct rule *rule,
+	       const struct found_target *t)
+{
+	*l = (struct link){ .rule = *rule, .id = t->id };
+	memcpy(l->instance, t->instance, sizeof(l->instance));
+}
+
+const char *link_what(const struct link *l)
+{
+	return "link";
+}
+
+bool link_is_busy(const struct link *l)
+{
+	return *l->rule.mount && l->state != LINK_DOWN;
+}
+
+bool link_has_child(const struct link *l)
+{
+	return l->state == LINK_STARTING;
+}
+
+/* "a+/mnt": the target a is there. "a-": it is gone. "a+!": no child may be
+ * started. */
+int link_step(struct link *l, const struct found_target *t, bool may_start)
+{
+	write_down("%s%c%s%s ", l->instance, t ? '+' : '-', l->rule.mount,
+		   may_start ? "" : "!");
+	l->state = world.round->state;
+	return -1;
+}
+
+bool link_child_ended(struct link *l, pid_t pid, int status)
+{
+	write_down("%s:%d ", l->instance, WEXITSTATUS(status));
+	return false;
+}
+
+/* ---- tests ---- */
+
+struct follow_row {
+	const char *name;
+	const char *rules; /* NULL: log in to all targets */
+	struct round rounds[ROUNDS_MAX + 1];
+	const char *log;
+};
+
+#define DOWN	 LINK_DOWN
+#define STARTING LINK_STARTING
+#define UP	 LINK_UP
+
+static const struct follow_row follow_rows[] = {
+	{ "a target is there", NULL, { { "a", UP }, { "a", UP } }, "a+ | a+ " },
+	{ "two targets", NULL, { { "ab", UP } }, "a+ b+ " },
+	{ "no rule for it", "d\n", { { "a", UP } }, "" },
+	/* The question, or the answer, may have been lost. */
+	{ "a link is left alone until its target is gone",
+	  NULL,
+	  { { "a", UP }, { "", UP }, { "", UP }, { "", UP }, { "", UP } },
+	  "a+ | | | a- | a- " },
+	{ "a target that answers now and then is not gone",
+	  NULL,
+	  { { "a", UP },
+	    { "", UP },
+	    { "", UP },
+	    { "a", UP },
+	    { "", UP },
+	    { "", UP } },
+	  "a+ | | | a+ | | " },
+	{ "a target without a link is forgotten, and found again",
+	  NULL,
+	  { { "a", DOWN }, { "" }, { "" }, { "" }, { "a", DOWN } },
+	  "a+ | a- | a- | | a+ " },
+	{ "a target that said that it goes is gone when it does not answer",
+	  NULL,
+	  { { "a", UP, "a" }, { "", UP } },
+	  "a+ | a- " },
+	{ "one that said so and answers is not",
+	  NULL,
+	  { { "a", UP, "a" }, { "a", UP }, { "", UP } },
+	  "a+ | a+ | " },
+	{ "a target that nobody knows says that it goes",
+	  NULL,
+	  { { "a", UP, "b" }, { "", UP } },
+	  "a+ | " },
+	{ "eight children at once",
+	  NULL,
+	  { { "abcdefghi", STARTING } },
+	  "a+ b+ c+ d+ e+ f+ g+ h+ i+! " },
+	{ "the next one when a child has ended",
+	  NULL,
+	  { { "abcdefghi", STARTING }, { "abcdefghi", UP } },
+	  "a+ b+ c+ d+ e+ f+ g+ h+ i+! | a+! b+! c+ d+ e+ f+ g+ h+ i+ " },
+	{ "a directory has one link",
+	  "a mount=/mnt\n",
+	  { { "ab", STARTING }, { "ab", UP }, { "ab", DOWN } },
+	  "a+/mnt | a+/mnt | a+/mnt b+/mnt " },
+	{ "a child ends",
+	  NULL,
+	  { { "ab", STARTING, .has_child = true }, { "ab", UP } },
+	  "a+ b+ a:3 b:3 | a+ b+ " },
+
+	/* SIGHUP */
+	{ "new rules that are wrong",
+	  NULL,
+	  { { "a", UP, .rules = "x y\n" }, { "a", UP } },
+	  "a+ | a+ " },
+	{ "a new rule connects",
+	  "d\n",
+	  { { "a", UP, .rules = "a\n" }, { "a", UP } },
+	  "| a+ " },
+	{ "a link that is up stays, whatever the rules say",
+	  NULL,
+	  { { "a", UP, .rules = "d\n" }, { "a", UP }, { "a", UP } },
+	  "a+ | a+ | a+ " },
+	{ "but it is not made again",
+	  NULL,
+	  { { "a", UP, .rules = "d\n" }, { "a", DOWN }, { "a", DOWN } },
+	  "a+ | a+ | " },
+	{ "a link that is down is not made by old rules",
+	  NULL,
+	  { { "a", DOWN, .rules = "d\n" }, { "a", DOWN } },
+	  "a+ | " },
+	{ "a mount stays in its directory",
+	  "a mount=/one\n",
+	  { { "a", UP, .rules = "a mount=/two\n" }, { "a", UP } },
+	  "a+/one | a+/one " },
+	{ "but it is made again in the new one",
+	  "a mount=/one\n",
+	  { { "a", UP, .rules = "a mount=/two\n" }, { "a", DOWN }, { "a", UP } },
+	  "a+/one | a+/one | a+/two " },
+	{ "a login becomes a mount",
+	  NULL,
+	  { { "a", DOWN, .rules = "a mount=/two\n" }, { "a", UP } },
+	  "a+ | a+/two " },
+};
+
+static void daemon_follows(void **state)
+{
+	const struct follow_row *row = *state;
+	struct discover_options o = { .period_ms = 600000 };
+	int fd;
+
+	memset(&world, 0, sizeof(world));
+	strcpy(world.path, "/tmp/test_follow.XXXXXX");
+	fd = mkstemp(world.path);
+	T_MUST(fd >= 0);
+	close(fd);
+	write_rules(row->rules ? row->rules : "a\n");
+	world.fd = eventfd(1, 0);
+	world.rounds = row->rounds;
+	o.rules = world.path;
+	assert_int_equal(follow(&o), EXIT_SUCCESS);
+	assert_string_equal(world.log, row->log);
+	close(world.fd);
+	unlink(world.path);
+}
+
+static void rules_are_wrong_at_the_start(void **state)
+{
+	const struct discover_options o = { .rules = "/nowhere/rules" };
+
+	assert_int_equal(follow(&o), EXIT_FAILURE);
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD_ROWS(&t, follow_rows, daemon_follows);
+	T_ADD(&t, rules_are_wrong_at_the_start);
+	return t_run(&t);
+}
