@@ -3,12 +3,15 @@
 #
 # Two sessions of the kernel's initiator fence each other off one disk of
 # rdma-target, as the nodes of a cluster do, across a kill -9 of the target.
-# Also the other state of a unit that survives, and that a unit can grow.
+# Also the other state of a unit that survives, and that a unit can grow. The disk
+# is a file, or an image of Ceph RBD that keeps the reservations (VM_STORE=rbd).
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
 
 work=/mnt/scratch
+# shellcheck source=tests/vm/disk_store.sh
+. "${VM_LIB%/*}/disk_store.sh"
 log=$VM_OUT/target.log
 
 step() {
@@ -23,7 +26,7 @@ show_log() {
 target_start() {
 	rm -f "$work/pid"
 	"$BUILD/target/rdma-target" --pidfile "$work/pid" \
-		--state-dir "$work/state" --backing "$work/disk.img" \
+		--state-dir "$work/state" --backing "$store$as_gateway" \
 		>>"$log" 2>&1 &
 	target=$!
 	wait_for 60 test -s "$work/pid"
@@ -67,8 +70,10 @@ keys() {
 trap 'status=$?; [ $status = 0 ] || show_log' EXIT
 
 vm_soft_roce
-vm_scratch_fs "$work" 512
-truncate -s 64M "$work/disk.img"
+vm_scratch_fs "$work" 1536
+store_start
+as_gateway=
+[ "$store_kind" = file ] || as_gateway=,gateways=1,gateway=1,role=active
 mkdir "$work/state"
 target_start
 
@@ -122,7 +127,7 @@ can_write "$a"
 
 step "the write cache goes off, and stays off"
 for file in /sys/class/scsi_disk/*/cache_type; do
-	[ "$(cat "$file")" = 'write back' ]
+	[ "$store_kind" = rbd ] || [ "$(cat "$file")" = 'write back' ]
 done
 echo 'write through' >"$file"
 kill -9 "$target"
@@ -135,8 +140,9 @@ for file in /sys/class/scsi_disk/*/cache_type; do
 done
 
 step "the disk grows under its initiators"
-truncate -s 96M "$work/disk.img"
-kill -HUP "$target"
+store_grow 96
+# A target learns by itself of the size of an image.
+[ "$store_kind" = rbd ] || kill -HUP "$target"
 wait_for 30 grep -q 'has grown' "$log"
 clear_attention "$a"
 for disk in "$a" "$b"; do
@@ -157,5 +163,6 @@ step "nobody complained"
 vm_kernel_logout
 kill "$target"
 wait "$target"
+store_end
 vm_fails vm_dmesg_complaints
 echo "passed"
