@@ -23,7 +23,8 @@ struct apply {
 
 /* ---- the difference ---- */
 
-/* Takes over @from and @to, which may be NULL. */
+/* Takes over @from and @to, which may be NULL. The client's thread sends them
+ * without the lock, so they are no part of a configuration. */
 static void apply_note(struct apply *a, const char *action, const char *object,
 		       const char *field, json_t *from, json_t *to)
 {
@@ -137,8 +138,8 @@ static bool apply_compare_volume(struct apply *a, json_t *vol,
 	if (apply_same_rules(vol, have))
 		return true;
 	apply_note(a, "change", object, "allow",
-		   json_copy(json_object_get(have, "allow")),
-		   json_copy(json_object_get(vol, "allow")));
+		   json_deep_copy(json_object_get(have, "allow")),
+		   json_deep_copy(json_object_get(vol, "allow")));
 	return true;
 }
 
@@ -335,8 +336,8 @@ static void apply_compare_settings(struct apply *a)
 			continue;
 		apply_note(a, apply_is_live(a, key) ? "change" : "restart",
 			   "target", key,
-			   json_copy(json_object_get(a->m->config, key)),
-			   json_copy(json_object_get(a->want, key)));
+			   json_deep_copy(json_object_get(a->m->config, key)),
+			   json_deep_copy(json_object_get(a->want, key)));
 	}
 }
 

@@ -404,11 +404,14 @@ static void method_add_volume(void *user, const json_t *in,
 	}
 	manage_lock(m);
 	if (manage_add_volume(m, vol, /* meanwhile= */ NULL, &is, &f))
-		method_changed(m,
-			       json_pack("{sOsO}", "name",
-					 json_object_get(is, "name"), "lun",
-					 json_object_get(is, "lun")),
-			       ret);
+		method_changed(
+			m,
+			json_pack(
+				"{sssI}", "name",
+				json_string_value(json_object_get(is, "name")),
+				"lun",
+				json_integer_value(json_object_get(is, "lun"))),
+			ret);
 	else
 		method_refused(ret, &f);
 	manage_unlock(m);
