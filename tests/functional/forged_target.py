@@ -7,13 +7,13 @@
 The forged answer says that a target with this identifier listens at URI. With
 "forget", the answer lacks the nonce. With "bye", it answers nobody: it says that
 the target goes, and ends. With COUNT, the answers are those of COUNT
-targets, forged1 and up, with consecutive identifiers. Prints "ready" first, and
-a line for each query.
+targets, forged1 and up, with consecutive identifiers; if they are more than 100, 100 of
+them answer each question of a client, whose socket holds about 250 answers. Prints
+"ready" first, and a line for each query.
 """
 import socket
 import struct
 import sys
-import time
 
 GROUP, PORT = "239.255.83.82", 5555
 ANNOUNCE, BYE = 2, 3
@@ -46,14 +46,18 @@ def main():
     sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
                     socket.inet_aton(GROUP) + socket.inet_aton("127.0.0.1"))
     print("ready", flush=True)
+    nonce, asked = None, 0
     while True:
         query, peer = sock.recvfrom(2048)
         if query[:4] != b"SRPd" or query[5] != 1:
             continue
         print("query", flush=True)
-        for n, name in enumerate(names):
-            if n % 50 == 49:  # the asker's socket holds about 200 answers
-                time.sleep(0.02)
+        asked = asked + 1 if query[8:16] == nonce else 0
+        nonce = query[8:16]
+        answers = list(enumerate(names))
+        if len(answers) > 100:
+            answers = answers[asked * 100:][:100]
+        for n, name in answers:
             sock.sendto(forge(name, id_ext + n, uri, query[:5],
                               bytes(8) if forget else query[8:16]), peer)
 
