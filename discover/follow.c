@@ -115,12 +115,16 @@ static void follow_add(struct follow *f, const struct rule *rule,
 	log_notice("%s: found; line %u of the rules", t->instance, rule->line);
 }
 
-/* A link that is down, of a rule that does not hold any more. */
-static void follow_drop(struct follow *f, struct followed *l)
+/* A link that is down, of a rule that does not hold any more. @rule: the one that
+ * holds now; NULL: none. */
+static void follow_drop(struct follow *f, struct followed *l,
+			const struct rule *rule)
 {
 	unsigned int i = 0;
 
-	log_notice("%s: another rule holds now, or none", l->link.instance);
+	log_notice("%s: %s", l->link.instance,
+		   rule ? "another rule holds now"
+			: "no rule allows it any more");
 	while (f->links[i] != l)
 		i++;
 	f->links[i] = f->links[--f->link_cnt];
@@ -137,7 +141,7 @@ static void follow_match(struct follow *f)
 			    strcmp(l->link.rule.mount, rule->mount) == 0;
 
 		if (l && !fits && l->link.state == LINK_DOWN) {
-			follow_drop(f, l);
+			follow_drop(f, l, rule);
 			l = NULL;
 		}
 		if (fits)

@@ -397,6 +397,33 @@ moves() {
 		grep -q "^srp+tcp://127.0.0.2:$PORT" /proc/self/mounts
 }
 t_check 'a target that moves to another address is followed' moves
+# What is mounted stays. When it ends, the present rules apply.
+reload() {
+	: >"$T/log.daemon"
+	kill -HUP "$DAEMON"
+	t_wait_for 10 grep -q 'rules: . rules' "$T/log.daemon"
+}
+mkdir "$T/mnt2"
+t_mounts="$t_mounts $T/mnt2"
+is_mounted() { grep -q " $T/$1 fuse.rdma-block " /proc/self/mounts; }
+other_directory() {
+	sed -i "s,mount=$T/mnt\\>,mount=$T/mnt2," "$T/rules"
+	reload && reads && fusermount3 -u "$T/mnt" &&
+		t_wait_for 20 is_mounted mnt2 && ! is_mounted mnt
+}
+t_check 'a rule with another directory holds when the mount ends' other_directory
+no_rule() {
+	echo d >"$T/rules"
+	reload && is_mounted mnt2 && fusermount3 -u "$T/mnt2" &&
+		t_wait_for 20 grep -q "$NAME: no rule allows it any more" "$T/log.daemon" &&
+		! is_mounted mnt2
+}
+t_check 'a mount that no rule allows any more is not made again' no_rule
+back_again() {
+	echo "a dest=127.0.0.2:$PORT,mount=$T/mnt,volume=disk" >"$T/rules"
+	reload && t_wait_for 20 reads && once
+}
+t_check 'a rule allows it again' back_again
 # An announcement is only a hint: no mount ends because of it.
 id_of() { grep " $T/mnt " /proc/self/mounts | sed -n 's/.*?id_ext=\([0-9a-f]*\)&ioc_guid=.*/\1/p'; }
 keeps() {
