@@ -41,6 +41,9 @@ struct dgram_peer {
 	socklen_t addr_len;
 	/* The same for all that one host sends: its address as one of IPv6, or its GID. */
 	uint8_t host[DGRAM_HOST_LEN];
+	/* Unicast: the address of this machine that it came to, like host. An answer leaves
+	 * from there: a firewall on the way lets nothing else pass. */
+	uint8_t local[DGRAM_HOST_LEN];
 };
 
 struct dgram;

@@ -72,6 +72,54 @@ static void answer_goes_where_the_question_came_from(void **state)
 	dgram_close(b);
 }
 
+static const struct wildcard_row {
+	const char *name;
+	sa_family_t family;
+} wildcard_rows[] = {
+	{ "wildcard of IPv4", AF_INET },
+	{ "wildcard of IPv6", AF_INET6 },
+};
+
+/* A machine has several addresses, and a firewall on the way knows the one that was
+ * asked. */
+static void answer_leaves_from_where_the_question_came_to(void **state)
+{
+	const struct wildcard_row *row = *state;
+	struct sockaddr_storage any = { .ss_family = row->family };
+	struct sockaddr_in *sin = (struct sockaddr_in *)&any;
+	socklen_t len = sizeof(any);
+	struct dgram_peer peer, want;
+	char addr[32];
+	struct dgram *d;
+	struct dgram *asker;
+	struct error e;
+
+	if (dgram_open_unicast((struct sockaddr *)&any,
+			       row->family == AF_INET6
+				       ? sizeof(struct sockaddr_in6)
+				       : sizeof(struct sockaddr_in),
+			       &d, &e))
+		T_SKIP("no IPv6");
+	assert_int_equal(getsockname(d->fd, (struct sockaddr *)&any, &len), 0);
+	t_addr_next(addr, sizeof(addr));
+	asker = open_at(addr);
+	snprintf(addr, sizeof(addr), "127.0.0.77:%u", ntohs(sin->sin_port));
+	want = peer_at(addr);
+	assert_int_equal(dgram_send(asker, &want, HELLO, strlen(HELLO)), 0);
+	peer = await_text(d, HELLO);
+	assert_int_equal(dgram_send(d, &peer, "and back", 8), 0);
+	peer = await_text(asker, "and back");
+	assert_memory_equal(&peer.addr, &want.addr, want.addr_len);
+	/* An address that is no more does not keep the answer back. */
+	assert_int_equal(dgram_send(asker, &want, HELLO, strlen(HELLO)), 0);
+	peer = await_text(d, HELLO);
+	memcpy(&peer.local[12], "\xc0\x00\x02\x63", 4);
+	assert_int_equal(dgram_send(d, &peer, "and back", 8), 0);
+	await_text(asker, "and back");
+	dgram_close(asker);
+	dgram_close(d);
+}
+
 static void datagram_that_is_too_long_is_told(void **state)
 {
 	char addr[32];
@@ -213,6 +261,8 @@ int main(void)
 	static struct t_table t;
 
 	T_ADD(&t, answer_goes_where_the_question_came_from);
+	T_ADD_ROWS(&t, wildcard_rows,
+		   answer_leaves_from_where_the_question_came_to);
 	T_ADD(&t, datagram_that_is_too_long_is_told);
 	T_ADD(&t, unicast_has_no_group);
 	T_ADD(&t, address_in_use_is_named);

@@ -17,6 +17,12 @@ struct udp {
 	socklen_t group_len;
 };
 
+/* What IP_PKTINFO or IPV6_PKTINFO takes. */
+union udp_control {
+	struct cmsghdr header;
+	char space[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+};
+
 /* IPv4 is mapped, as in a socket of IPv6. */
 static void udp_note_host(struct dgram_peer *peer)
 {
@@ -31,20 +37,103 @@ static void udp_note_host(struct dgram_peer *peer)
 	memcpy(&peer->host[12], &sin->sin_addr, 4);
 }
 
+/* For a broadcast, ipi_spec_dst is the address to answer from. */
+static void udp_note_local(struct dgram_peer *peer, struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	struct in6_pktinfo in6;
+	struct in_pktinfo in;
+
+	if (!c)
+		return;
+	if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+		memcpy(&in6, CMSG_DATA(c), sizeof(in6));
+		memcpy(peer->local, &in6.ipi6_addr, DGRAM_HOST_LEN);
+	} else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+		memcpy(&in, CMSG_DATA(c), sizeof(in));
+		memset(&peer->local[10], 0xff, 2);
+		memcpy(&peer->local[12], &in.ipi_spec_dst, 4);
+	}
+}
+
 static int udp_receive(struct dgram *d, void *buf, size_t size,
 		       struct dgram_peer *ret_peer)
 {
+	struct iovec iov = { .iov_base = buf, .iov_len = size };
+	union udp_control control;
+	struct msghdr msg = { .msg_name = &ret_peer->addr,
+			      .msg_namelen = sizeof(ret_peer->addr),
+			      .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
 	ssize_t len;
 
-	*ret_peer = (struct dgram_peer){ .addr_len = sizeof(ret_peer->addr) };
-	len = recvfrom(d->fd, buf, size, MSG_DONTWAIT | MSG_TRUNC,
-		       (struct sockaddr *)&ret_peer->addr, &ret_peer->addr_len);
+	*ret_peer = (struct dgram_peer){ .addr_len = 0 };
+	len = recvmsg(d->fd, &msg, MSG_DONTWAIT | MSG_TRUNC);
 	if (len < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	ret_peer->addr_len = msg.msg_namelen;
 	udp_note_host(ret_peer);
+	udp_note_local(ret_peer, &msg);
 	if (len == 0)
 		return -ENOMSG;
 	return (size_t)len > size ? -EMSGSIZE : (int)len;
+}
+
+/* Sets the source of @msg, an answer to @peer, in @control. */
+static void udp_set_source(struct msghdr *msg, union udp_control *control,
+			   const struct dgram_peer *peer)
+{
+	struct in6_pktinfo in6 = { .ipi6_ifindex = 0 };
+	struct in_pktinfo in = { .ipi_ifindex = 0 };
+	struct cmsghdr *c = &control->header;
+	bool is_ipv6 = peer->addr.ss_family == AF_INET6;
+
+	memset(control, 0, sizeof(*control));
+	msg->msg_control = control;
+	if (is_ipv6) {
+		memcpy(&in6.ipi6_addr, peer->local, DGRAM_HOST_LEN);
+		c->cmsg_level = IPPROTO_IPV6;
+		c->cmsg_type = IPV6_PKTINFO;
+		c->cmsg_len = CMSG_LEN(sizeof(in6));
+		msg->msg_controllen = CMSG_SPACE(sizeof(in6));
+		memcpy(CMSG_DATA(c), &in6, sizeof(in6));
+	} else {
+		memcpy(&in.ipi_spec_dst, &peer->local[12], 4);
+		c->cmsg_level = IPPROTO_IP;
+		c->cmsg_type = IP_PKTINFO;
+		c->cmsg_len = CMSG_LEN(sizeof(in));
+		msg->msg_controllen = CMSG_SPACE(sizeof(in));
+		memcpy(CMSG_DATA(c), &in, sizeof(in));
+	}
+}
+
+/* From the address that the question came to, if that is possible: it may have been removed
+ * since, or be a broadcast. */
+static int udp_answer(const struct udp *u, const struct dgram_peer *peer,
+		      const void *data, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+	union udp_control control;
+	struct msghdr msg = { .msg_name = (void *)&peer->addr,
+			      .msg_namelen = peer->addr_len,
+			      .msg_iov = &iov,
+			      .msg_iovlen = 1 };
+
+	udp_set_source(&msg, &control, peer);
+	if (sendmsg(u->base.fd, &msg, MSG_DONTWAIT) >= 0)
+		return 0;
+	msg.msg_control = NULL;
+	msg.msg_controllen = 0;
+	return sendmsg(u->base.fd, &msg, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+static bool udp_knows_source(const struct dgram_peer *peer)
+{
+	static const uint8_t unknown[DGRAM_HOST_LEN];
+
+	return memcmp(peer->local, unknown, DGRAM_HOST_LEN) != 0;
 }
 
 static int udp_send(struct dgram *d, const struct dgram_peer *to,
@@ -55,6 +144,8 @@ static int udp_send(struct dgram *d, const struct dgram_peer *to,
 	socklen_t addr_len = u->group_len;
 
 	if (to && to->addr.ss_family != AF_UNSPEC) {
+		if (udp_knows_source(to))
+			return udp_answer(u, to, data, len);
 		addr = (const struct sockaddr *)&to->addr;
 		addr_len = to->addr_len;
 	}
@@ -120,8 +211,11 @@ static int udp_bind(struct udp *u, const struct sockaddr *addr,
 	const struct sockaddr_in *sin = (const void *)addr;
 
 	if (addr->sa_family == AF_INET6) {
+		udp_set_int(u, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 		udp_set_int(u, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 		udp_set_int(u, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	} else {
+		udp_set_int(u, IPPROTO_IP, IP_PKTINFO, 1);
 	}
 	udp_set_int(u, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	/* The port has the same place in both families. */
