@@ -82,7 +82,9 @@ static const struct option_row ctl_verb_rows[] = {
 	  .value = "NAME",
 	  .help = "Load the ejected medium again." },
 	{ .name = "session list",
-	  .help = "List the initiators that are logged in." },
+	  .help = "List the initiators that are logged in. Over RDMA, the "
+		  "last column has what was negotiated: MTU of the connection "
+		  "and the port, READ depth, P_Key, service level (SL)." },
 	{ .name = "session kick",
 	  .value = "INITIATOR",
 	  .help = "End the session of an initiator, and wait until none of "
