@@ -13,6 +13,9 @@
  * while the server makes the other answers. */
 #define ANSWERS_MAX 16
 
+/* Without libnbd, one read may find many answers, or a part of a long one. */
+#define READS_MAX 8
+
 /* A longer trim or zero is cut: the protocol has 32 bits for the length. */
 #define CLEAR_MAX (1ull << 30)
 
@@ -96,23 +99,29 @@ static bool conn_lacks_answer(const struct nbdio *n)
 	return true;
 }
 
-/* Called with libnbd's lock held, so it must not call libnbd. If the connection
- * is lost (ENOTCONN), or the server ends, the I/O stays in its list and is sent
- * again. */
-static int conn_answered(void *user, int *error)
+/* If the connection is lost (ENOTCONN), or the server ends, the I/O stays in its
+ * list and is sent again. */
+void nbdconn_answered(struct nbdio *n)
 {
-	struct nbdio *n = user;
 	struct nbdconn *c = n->conn;
 
-	if (*error == ESHUTDOWN)
+	if (n->err == ESHUTDOWN)
 		c->ending = true;
-	if (*error == ENOTCONN || *error == ESHUTDOWN)
-		return 1;
-	n->err = *error;
+	if (n->err == ENOTCONN || n->err == ESHUTDOWN)
+		return;
 	if (!n->err && conn_lacks_answer(n))
 		n->err = EIO;
 	TAILQ_REMOVE(&c->sent, n, node);
 	TAILQ_INSERT_TAIL(&c->answered, n, node);
+}
+
+/* Called with libnbd's lock held, so it must not call libnbd. */
+static int conn_answered(void *user, int *error)
+{
+	struct nbdio *n = user;
+
+	n->err = *error;
+	nbdconn_answered(n);
 	return 1;
 }
 
@@ -136,17 +145,14 @@ static int conn_is_mapped(uint32_t flags)
 }
 
 /* Finds the first run of one kind, in whole blocks. */
-static int conn_extents(void *user, const char *context, uint64_t offset,
-			uint32_t *entries, size_t entry_cnt, int *error)
+void nbdconn_note_extents(struct nbdio *n, const uint32_t *entries,
+			  size_t entry_cnt)
 {
-	struct nbdio *n = user;
 	struct rbp_io *io = n->io;
 	uint64_t block = n->conn->vol->block_size;
 	uint64_t len = 0;
 	int mapped = entry_cnt >= 2 && conn_is_mapped(entries[1]);
 
-	if (strcmp(context, LIBNBD_CONTEXT_BASE_ALLOCATION) != 0)
-		return 0;
 	for (size_t i = 0; i + 1 < entry_cnt; i += 2) {
 		if (conn_is_mapped(entries[i + 1]) != mapped)
 			break;
@@ -161,6 +167,13 @@ static int conn_extents(void *user, const char *context, uint64_t offset,
 	io->extent_len = len < io->len ? len : io->len;
 	io->extent_mapped = mapped;
 	n->got = n->piece;
+}
+
+static int conn_extents(void *user, const char *context, uint64_t offset,
+			uint32_t *entries, size_t entry_cnt, int *error)
+{
+	if (!strcmp(context, LIBNBD_CONTEXT_BASE_ALLOCATION))
+		nbdconn_note_extents(user, entries, entry_cnt);
 	return 0;
 }
 
@@ -213,6 +226,10 @@ static int64_t conn_ask(struct nbdconn *c, struct nbdio *n)
 	uint64_t at = io->offset + n->done;
 	uint8_t *buf = io->buf;
 
+	if (c->wire.is_used) {
+		nbdwire_ask(c, n);
+		return 0;
+	}
 	switch (io->op) {
 	case RBP_READ:
 		return nbd_aio_pread_structured(c->h, buf + n->done, n->piece,
@@ -266,6 +283,8 @@ static bool conn_is_dishonest(struct nbdvol *vol, struct nbdio *n)
 
 static bool conn_is_lost(const struct nbdconn *c)
 {
+	if (c->wire.is_used)
+		return c->ending || c->wire.is_lost;
 	return c->ending || (nbd_aio_is_ready(c->h) != 1 &&
 			     nbd_aio_is_processing(c->h) != 1);
 }
@@ -432,10 +451,13 @@ static void conn_lose(struct nbdconn *c)
 	conn_fail_overdue(c, &overdue);
 }
 
-static uint32_t conn_events(struct nbd_handle *h)
+static uint32_t conn_events(const struct nbdconn *c)
 {
-	unsigned int dir = nbd_aio_get_direction(h);
+	unsigned int dir;
 
+	if (c->wire.is_used)
+		return RBP_READABLE | (c->wire.is_blocked ? RBP_WRITABLE : 0u);
+	dir = nbd_aio_get_direction(c->h);
 	return (dir & LIBNBD_AIO_DIRECTION_READ ? RBP_READABLE : 0u) |
 	       (dir & LIBNBD_AIO_DIRECTION_WRITE ? RBP_WRITABLE : 0u);
 }
@@ -459,7 +481,7 @@ static void conn_send_waiting(struct nbdconn *c)
 static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 {
 	c->watch = nbd_host->watch_add(c->home->queue, nbd_aio_get_fd(h),
-				       conn_events(h), conn_ready, c);
+				       RBP_READABLE, conn_ready, c);
 	if (!c->watch) {
 		nbd_host->log(c->vol->vol, RBP_ERROR, "out of memory");
 		nbd_close(h);
@@ -475,6 +497,7 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 	c->gave_up = false;
 	c->ending = false;
 	c->h = h;
+	nbdwire_begin(c);
 	conn_send_waiting(c);
 }
 
@@ -523,8 +546,8 @@ static bool conn_read_one(struct nbdconn *c, int *left)
 }
 
 /* Reads answers that have arrived, as many as fit into a turn. libnbd must only
- * be told to read if there is data: while it expects the rest of an answer, it
- * sends nothing. */
+ * be told to read if there is data: without any, it takes an answer for begun,
+ * and keeps new requests back until data arrives. */
 static void conn_read(struct nbdconn *c)
 {
 	unsigned int rounds = 0;
@@ -533,6 +556,19 @@ static void conn_read(struct nbdconn *c)
 	c->heard_ms = nbdlink_now_ms();
 	while (conn_read_one(c, &left) && ++rounds < ANSWERS_MAX &&
 	       !TAILQ_EMPTY(&c->sent) && conn_has_more(c, &left))
+		;
+}
+
+static void conn_use_wire(struct nbdconn *c, uint32_t events)
+{
+	unsigned int reads = 0;
+
+	if (events & RBP_WRITABLE)
+		c->wire.is_blocked = false;
+	if (!(events & ~(uint32_t)RBP_WRITABLE))
+		return;
+	c->heard_ms = nbdlink_now_ms();
+	while (nbdwire_read(c) && ++reads < READS_MAX)
 		;
 }
 
@@ -549,34 +585,44 @@ static void conn_tell_libnbd(struct nbdconn *c, uint32_t events)
 		nbd_aio_notify_write(c->h);
 }
 
-/* Does the work that follows from any call of libnbd. Ending an I/O may bring
- * the next one. Those nested calls find in_service set, and leave the rest to
- * the first call. */
-static void conn_settle(struct nbdconn *c)
+/* Does the work that follows from any call of libnbd or wire.c. Ending an I/O may
+ * bring the next one. Those nested calls find in_service set, and leave the rest
+ * to the first call. */
+static void conn_settle(struct nbdconn *c, bool flush)
 {
 	if (c->in_service)
 		return;
 	c->in_service = true;
 	while (!TAILQ_EMPTY(&c->answered))
 		conn_take_answers(c);
+	if (flush && c->h && c->wire.is_used && !c->wire.is_blocked)
+		nbdwire_flush(c);
 	if (c->h && conn_is_lost(c))
 		conn_lose(c);
 	if (c->watch)
-		nbd_host->watch_set(c->watch, conn_events(c->h));
+		nbd_host->watch_set(c->watch, conn_events(c));
 	c->in_service = false;
 }
 
 static void conn_service(struct nbdconn *c, uint32_t events)
 {
-	conn_tell_libnbd(c, events);
-	conn_settle(c);
+	if (c->wire.is_used)
+		conn_use_wire(c, events);
+	else
+		conn_tell_libnbd(c, events);
+	conn_settle(c, /* flush= */ true);
+}
+
+void nbdconn_kick(struct nbdconn *c)
+{
+	conn_settle(c, /* flush= */ true);
 }
 
 void nbdconn_submit(struct nbdconn *c, struct nbdio *n)
 {
 	if (c->h && !conn_is_lost(c)) {
 		conn_send(c, n);
-		conn_settle(c);
+		conn_settle(c, /* flush= */ false);
 	} else if (c->gave_up) {
 		conn_end_unreached(n);
 	} else {
@@ -614,7 +660,7 @@ void nbdconn_woken(struct nbdconn *c)
 		conn_begin_wait(c);
 	conn_take_inbox(c, &inbox);
 	c->in_service = false;
-	conn_settle(c);
+	conn_settle(c, /* flush= */ true);
 }
 
 /* ---- homes ---- */
@@ -626,9 +672,8 @@ int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q)
 	c->timer = nbd_host->timer_add(q->queue, conn_give_up, c);
 	c->silence = nbd_host->timer_add(q->queue, conn_silent, c);
 	if (c->h)
-		c->watch =
-			nbd_host->watch_add(q->queue, nbd_aio_get_fd(c->h),
-					    conn_events(c->h), conn_ready, c);
+		c->watch = nbd_host->watch_add(q->queue, nbd_aio_get_fd(c->h),
+					       conn_events(c), conn_ready, c);
 	has_all = c->timer && c->silence && (c->watch || !c->h);
 	if (!has_all) {
 		nbdconn_release(c);

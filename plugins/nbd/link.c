@@ -73,6 +73,9 @@ static struct nbd_handle *link_make(void)
 
 	if (!h)
 		return NULL;
+#ifdef LIBNBD_HAVE_NBD_SET_REQUEST_EXTENDED_HEADERS
+	nbd_set_request_extended_headers(h, false); /* wire.c has none */
+#endif
 	/* The data of a failed read is not used. */
 	if (nbd_add_meta_context(h, LIBNBD_CONTEXT_BASE_ALLOCATION) ||
 	    nbd_set_pread_initialize(h, false) ||

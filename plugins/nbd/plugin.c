@@ -104,6 +104,8 @@ static struct nbdconn *nbdvol_add_conn(struct nbdvol *vol, struct nbd_handle *h)
 	c->vol = vol;
 	c->h = h;
 	c->was_linked = h != NULL;
+	if (h)
+		nbdwire_begin(c);
 	TAILQ_INIT(&c->waiting);
 	TAILQ_INIT(&c->sent);
 	TAILQ_INIT(&c->answered);
@@ -353,6 +355,14 @@ static void nbdvol_submit(void *v, struct rbp_io *io)
 		nbdvol_pass_on(v, n);
 }
 
+static void nbdvol_kick(void *v, void *queue_data)
+{
+	struct nbdqueue *q = queue_data;
+
+	if (q->conn)
+		nbdconn_kick(q->conn);
+}
+
 static int nbdvol_measure(void *v, uint64_t *ret_bytes)
 {
 	*ret_bytes = atomic_load(&((struct nbdvol *)v)->bytes);
@@ -391,6 +401,7 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		.queue_del = nbdvol_queue_del,
 		.submit = nbdvol_submit,
 		.measure = nbdvol_measure,
+		.kick = nbdvol_kick,
 	};
 
 	if (host->size <

@@ -7,6 +7,7 @@
  *
  *   plugin.c   functions for rdma-target: open, close, queues, submit
  *   conn.c     one connection: I/O in flight, and the answers of the server
+ *   wire.c     requests and answers as bytes, without TLS
  *   link.c     a thread that connects, so that no worker waits for a name server
  *
  * A lost connection is made again. Meanwhile its I/O waits, and is then sent
@@ -23,6 +24,8 @@
 
 #include <libnbd.h>
 #include <rdma_block_plugin.h>
+
+#include "wire.h"
 
 struct nbdconn;
 struct nbdvol;
@@ -42,6 +45,10 @@ struct nbdio {
 	/* nbdlink_now_ms() when the server was first lost while it had the I/O;
 	 * 0: never. */
 	uint64_t lost_ms;
+	/* for wire.c */
+	uint64_t cookie;
+	bool is_sent;
+	uint8_t request[NBDWIRE_REQUEST_LEN];
 };
 
 TAILQ_HEAD(nbdio_list, nbdio);
@@ -65,6 +72,7 @@ struct nbdconn {
 	struct nbdconn *next; /* next in nbdvol.conns */
 	struct nbdvol *vol;
 	struct nbd_handle *h; /* NULL: not connected */
+	struct nbdwire wire;  /* while it is connected */
 	struct rbp_watch *watch;
 	struct rbp_timer *timer;
 	struct rbp_timer *silence; /* limits the silence of the server */
@@ -122,6 +130,17 @@ struct nbdvol {
 
 /* Begins @n on its connection. [worker], that of the connection's home */
 void nbdconn_submit(struct nbdconn *c, struct nbdio *n);
+
+/* Sends what nbdconn_submit() has begun. [worker], that of the home */
+void nbdconn_kick(struct nbdconn *c);
+
+/* The server has answered @n; n->err is set. */
+void nbdconn_answered(struct nbdio *n);
+
+/* The server has described the first extents of @n: pairs of length and flags of
+ * base:allocation. */
+void nbdconn_note_extents(struct nbdio *n, const uint32_t *entries,
+			  size_t entry_cnt);
 
 /* Moves the connection to @q. -ENOMEM: it has not moved. */
 int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q);

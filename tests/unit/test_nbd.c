@@ -11,17 +11,20 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#define DISK_LEN  (256u << 10)
+#define DISK_LEN  (1u << 20)
 #define PEER_MAX  16
 #define QUEUE_MAX 2
 #define WATCH_MAX 8
@@ -135,6 +138,11 @@ enum answer {
 	ANSWER_COOKIE, /* to a request that nobody made */
 	ANSWER_EMPTY,  /* no data, and no error */
 	ANSWER_SPARSE, /* READ: half of the data, and a hole */
+	ANSWER_BEFORE, /* READ: also data from before the range */
+	ANSWER_AFTER,  /* READ: also data from after it */
+	ANSWER_HOLE,   /* READ: a hole that is longer than the range */
+	ANSWER_LONG,   /* READ: more data than the range has */
+	ANSWER_NOISE,  /* bytes that begin no answer */
 };
 
 /* The next requests of a type get another answer: cnt of them, after skip. */
@@ -164,6 +172,7 @@ static struct {
 	bool holds;
 	struct export export;
 	struct odd odd;
+	size_t step;	     /* sends so many bytes at once; 0: all */
 	uint32_t extents[4]; /* lengths and flags */
 	unsigned int extent_cnt;
 	char log[TEXT_LEN]; /* "W512@0! F R512@0" */
@@ -189,10 +198,27 @@ static bool read_all(int fd, void *buf, size_t len)
 	return len == 0 || recv(fd, buf, len, MSG_WAITALL) == (ssize_t)len;
 }
 
+/* Until the store has read all that was sent. */
+static void await_reader(int fd)
+{
+	int left = 0;
+
+	while (!ioctl(fd, SIOCOUTQ, &left) && left)
+		sched_yield();
+}
+
 static void send_all(int fd, const void *buf, size_t len)
 {
+	const uint8_t *b = buf;
+	size_t step = server.step ? server.step : len;
+
 	/* If it fails, the next read fails too. */
-	(void)!send(fd, buf, len, MSG_NOSIGNAL);
+	for (size_t at = 0; at < len; at += step) {
+		if (server.step)
+			await_reader(fd);
+		(void)!send(fd, b + at, len - at < step ? len - at : step,
+			    MSG_NOSIGNAL);
+	}
 }
 
 static void reply_option(int fd, uint32_t option, uint32_t type,
@@ -368,6 +394,25 @@ static void reply_sparse(const struct peer *p, const struct request_wire *r)
 		   &hole_len, 4);
 }
 
+/* A chunk that is not within the range. */
+static void reply_outside(const struct peer *p, const struct request_wire *r,
+			  enum answer answer)
+{
+	uint64_t offset = htobe64(answer == ANSWER_BEFORE ? r->offset - 512
+							  : r->offset + 512);
+	uint64_t begin = htobe64(r->offset);
+	uint32_t hole_len = htobe32(r->len + 1);
+
+	if (answer == ANSWER_HOLE)
+		reply_chunk(p, r->cookie, CHUNK_HOLE, &begin, 8, &hole_len, 4);
+	else if (answer == ANSWER_LONG)
+		reply_chunk(p, r->cookie, CHUNK_DATA, &begin, 8, server.disk,
+			    r->len + 512);
+	else
+		reply_chunk(p, r->cookie, CHUNK_DATA, &offset, 8, server.disk,
+			    r->len);
+}
+
 static void reply_extents(const struct peer *p, uint64_t cookie)
 {
 	uint32_t id = htobe32(1);
@@ -444,6 +489,15 @@ static bool answer_request(const struct peer *p, const struct request_wire *r)
 		return true;
 	case ANSWER_SPARSE:
 		reply_sparse(p, r);
+		return true;
+	case ANSWER_BEFORE:
+	case ANSWER_AFTER:
+	case ANSWER_HOLE:
+	case ANSWER_LONG:
+		reply_outside(p, r, answer);
+		return true;
+	case ANSWER_NOISE:
+		send_all(p->fd, server.disk, 4096);
 		return true;
 	case ANSWER_HOLD:
 		server.holds = true;
@@ -724,11 +778,22 @@ static void fire_timer(uint64_t delay_ms)
 
 /* ---- events ---- */
 
+/* Ends the turn in which submit() was called. */
+static void kick(void)
+{
+	for (unsigned int i = 0; i < QUEUE_MAX; i++) {
+		if (host.queues[i].data)
+			host.plugin->kick(host.volume, host.queues[i].data);
+	}
+}
+
 /* Waits for an event, and handles all that there are. */
 static void turn(void)
 {
 	struct pollfd fds[WATCH_MAX + 1];
 	eventfd_t count;
+
+	kick();
 
 	for (unsigned int i = 0; i < WATCH_MAX; i++) {
 		const struct rbp_watch *w = &host.watches[i];
@@ -1180,6 +1245,121 @@ static void holes_are_zeroes(void **state)
 	stop();
 }
 
+/* ---- many requests, and answers in parts ---- */
+
+static const struct part_row {
+	const char *name;
+	size_t step;
+	bool is_plain;
+} part_rows[] = {
+	{ "byte by byte", 1, false },
+	{ "a header in two parts", 13, false },
+	{ "a header, then the offset", 20, false },
+	{ "small parts", 37, false },
+	{ "large parts", 5000, false },
+	{ "all at once", 0, false },
+	{ "simple replies, byte by byte", 1, true },
+	{ "simple replies in small parts", 37, true },
+	{ "simple replies at once", 0, true },
+};
+
+static void answers_come_in_parts(void **state)
+{
+	const struct part_row *row = *state;
+	struct setup s = { { DISK_LEN, USUAL }, .wait_s = 30, .queue_cnt = 1 };
+	struct request r = { 0 };
+
+	s.export.is_plain = row->is_plain;
+	start(&s);
+	for (unsigned int i = 0; i < 12288; i++)
+		server.disk[i] = (uint8_t)(i * 7 + i / 256);
+	server.step = row->step;
+	memset(buf, 9, sizeof(buf));
+	submit(&r, 0, RBP_READ, 4096, 8192, buf);
+	assert_int_equal(result(&r), 0);
+	assert_memory_equal(buf, server.disk + 4096, 8192);
+	assert_int_equal(buf[8192], 9);
+	server_be_odd(
+		(struct odd){ ANSWER_ERROR, CMD_READ, .cnt = 1, .value = 5 });
+	assert_int_equal(run_read(), -EIO);
+	assert_int_equal(run(RBP_WRITE, 0, 0, 4096, buf), 0);
+	if (!row->is_plain) {
+		server.extent_cnt = 2;
+		server.extents[0] = 8192;
+		server.extents[1] = 0;
+		assert_int_equal(run(RBP_EXTENT, 0, 0, 8192, NULL), 0);
+	}
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), 0);
+	server.step = 0;
+	assert_int_equal(server.peer_cnt, 1);
+	stop();
+}
+
+static const struct many_row {
+	const char *name;
+	unsigned int cnt;
+} many_rows[] = {
+	{ "one long request", 1 },
+	{ "long requests", 3 },
+	{ "short requests", 64 },
+};
+
+/* More than the socket takes at once. */
+static void requests_of_a_turn(void **state)
+{
+	const struct many_row *row = *state;
+	uint64_t len = DISK_LEN / row->cnt / 512 * 512;
+	static struct request r[64];
+	static uint8_t in[DISK_LEN], out[DISK_LEN];
+
+	start_usual();
+	for (unsigned int i = 0; i < DISK_LEN; i++)
+		out[i] = (uint8_t)(i * 3 + i / 512);
+	for (unsigned int i = 0; i < row->cnt; i++)
+		submit(&r[i], 0, RBP_WRITE, i * len, len, out + i * len);
+	for (unsigned int i = 0; i < row->cnt; i++)
+		assert_int_equal(result(&r[i]), 0);
+	assert_memory_equal(server.disk, out, row->cnt * len);
+	for (unsigned int i = 0; i < row->cnt; i++)
+		submit(&r[i], 0, RBP_READ, i * len, len, in + i * len);
+	for (unsigned int i = 0; i < row->cnt; i++)
+		assert_int_equal(result(&r[i]), 0);
+	assert_memory_equal(in, out, row->cnt * len);
+	/* Another connection would have repaired it. */
+	assert_int_equal(server.peer_cnt, 1);
+	stop();
+}
+
+static const struct outside_row {
+	const char *name;
+	enum answer answer;
+} outside_rows[] = {
+	{ "data before the range", ANSWER_BEFORE },
+	{ "data after the range", ANSWER_AFTER },
+	{ "a hole after the range", ANSWER_HOLE },
+	{ "too much data", ANSWER_LONG },
+	{ "bytes that are no answer", ANSWER_NOISE },
+};
+
+/* A server must not write to other memory. The connection is made again, and the
+ * request is sent again. */
+static void answer_outside_is_refused(void **state)
+{
+	const struct outside_row *row = *state;
+	struct request r = { 0 };
+
+	start_usual();
+	memset(server.disk, 5, 16384);
+	memset(buf, 9, sizeof(buf));
+	server_be_odd((struct odd){ row->answer, CMD_READ, .cnt = 1 });
+	submit(&r, 0, RBP_READ, 4096, 4096, buf + 4096);
+	assert_int_equal(result(&r), 0);
+	assert_true(has_text(host.log, "the connection to the server is lost"));
+	for (unsigned int i = 0; i < 12288; i++)
+		assert_int_equal(buf[i], i >= 4096 && i < 8192 ? 5 : 9);
+	stop();
+}
+
 #define HOLE  1u
 #define ZEROS 2u
 
@@ -1571,6 +1751,9 @@ int main(void)
 	T_ADD_ROWS(&t, error_rows, error);
 	T_ADD_ROWS(&t, short_rows, answer_is_not_complete);
 	T_ADD(&t, holes_are_zeroes);
+	T_ADD_ROWS(&t, part_rows, answers_come_in_parts);
+	T_ADD_ROWS(&t, many_rows, requests_of_a_turn);
+	T_ADD_ROWS(&t, outside_rows, answer_outside_is_refused);
 	T_ADD_ROWS(&t, extent_rows, extent);
 	T_ADD(&t, shared_connection_moves);
 	T_ADD(&t, each_queue_has_a_connection);
