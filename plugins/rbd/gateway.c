@@ -104,15 +104,16 @@ static void rbdp_ack(struct rbdp_gateway *gw, const struct rbdp_ack *ack,
 	pthread_mutex_unlock(&gw->lock);
 }
 
+/* @is_own: this gateway has put them, and the host knows them already. Another one may
+ * have its number by mistake. */
 static void rbdp_heard_news(struct rbdp_gateway *gw,
-			    const struct rbdp_news *news, uint64_t notify_id,
-			    uint64_t handle)
+			    const struct rbdp_news *news, bool is_own,
+			    uint64_t notify_id, uint64_t handle)
 {
 	const struct rbdp_ack ack = { news->version, notify_id, handle };
 	int res = 0;
 
-	/* The host already knows notes that this gateway has put. */
-	if (news->group != gw->own)
+	if (!is_own)
 		res = gw->host->notes(gw->vol, news->version, news->data,
 				      news->len);
 	if (res >= 0)
@@ -148,14 +149,15 @@ static void rbdp_heard(void *arg, uint64_t notify_id, uint64_t handle,
 	struct rbdp_gateway *gw = arg;
 	struct rbdp_news news;
 	bool has_news = rbdp_news_decode(data, len, &news);
+	bool is_own = notifier_id == rados_get_instance_id(gw->img->cluster);
 	unsigned int group = rbdp_active_of(data, len, has_news ? &news : NULL);
 
 	if (has_news)
-		rbdp_heard_news(gw, &news, notify_id, handle);
+		rbdp_heard_news(gw, &news, is_own, notify_id, handle);
 	else
 		rados_notify_ack(gw->img->pool, gw->object, notify_id, handle,
 				 NULL, 0);
-	if (notifier_id == rados_get_instance_id(gw->img->cluster))
+	if (is_own)
 		return;
 	if (group > gw->cnt || group == gw->own) {
 		rbdp_heard_misfit(gw, group);

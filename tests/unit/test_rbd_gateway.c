@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A gateway of an RBD image that has been fenced: what its target answers. The
- * functions of librados, librbd and image.h that it calls are those of this
- * file; they play a cluster with one image.
+ * A gateway of an RBD image: what it does when it hears others, hears nobody, or
+ * is fenced, and what its target answers. The functions of librados, librbd and
+ * image.h that it calls are those of this file; they play a cluster with one
+ * image. The linker replaces the gateway's clock.
  */
 #include "plugins/rbd/gateway.h"
 
@@ -12,6 +13,7 @@
 #include <semaphore.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #define OWNER "this client"
 
@@ -23,13 +25,39 @@ static struct {
 	_Atomic uint64_t version;
 	size_t len;
 	uint8_t data[RBP_NOTES_MAX];
+	atomic_bool is_silent; /* it does not say whether the object is there */
+	atomic_bool lost;      /* the lock, without a fence */
+	const char *failing;   /* this function fails with -EIO; NULL: none */
+	bool is_deaf;	       /* the owner of the lock does not answer news */
+	atomic_uint broken_cnt;
+	/* The watch of the gateway. */
+	rados_watchcb2_t heard;
+	struct rbdp_news news; /* what the next message says */
+	sem_t acked;
+	char ack[RBDP_OWNER_LEN];
+	atomic_uint ack_cnt;
 } cluster;
 
 static struct {
 	sem_t done;
 	int res;
 	uint64_t version; /* of the notes */
+	int notes_res;
+	sem_t changed; /* its paths */
+	char log[256];
 } host;
+
+static _Atomic long later_ms;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int res = __real_clock_gettime(clock, ts);
+
+	ts->tv_sec += later_ms / 1000;
+	return res;
+}
 
 static struct rbdp_gateway gw;
 static struct rbdp_image image;
@@ -39,6 +67,13 @@ static struct rbdp_image image;
 static int answer(void)
 {
 	return cluster.fenced ? -ESHUTDOWN : 0;
+}
+
+static int answer_of(const char *function)
+{
+	if (cluster.failing && !strcmp(cluster.failing, function))
+		return -EIO;
+	return answer();
 }
 
 int rbdp_refuse(const struct rbdp_msg *msg, int err, const char *fmt, ...)
@@ -86,9 +121,11 @@ size_t rbdp_news_encode(const struct rbdp_news *news, uint8_t *buf)
 	return 0;
 }
 
+/* A beat has one byte. */
 bool rbdp_news_decode(const void *buf, size_t len, struct rbdp_news *ret)
 {
-	return false;
+	*ret = cluster.news;
+	return len > 1;
 }
 
 uint64_t rados_get_instance_id(rados_t cluster_of_client)
@@ -104,14 +141,15 @@ int rados_write_full(rados_ioctx_t io, const char *oid, const char *buf,
 
 int rados_stat(rados_ioctx_t io, const char *o, uint64_t *psize, time_t *pmtime)
 {
-	return answer();
+	return cluster.is_silent ? -ETIMEDOUT : answer();
 }
 
 int rados_watch3(rados_ioctx_t io, const char *o, uint64_t *cookie,
 		 rados_watchcb2_t watchcb, rados_watcherrcb_t watcherrcb,
 		 uint32_t timeout, void *arg)
 {
-	return answer();
+	cluster.heard = watchcb;
+	return answer_of("rados_watch3");
 }
 
 int rados_unwatch2(rados_ioctx_t io, uint64_t cookie)
@@ -128,12 +166,19 @@ int rados_notify2(rados_ioctx_t io, const char *o, const char *buf, int buf_len,
 		  uint64_t timeout_ms, char **reply_buffer,
 		  size_t *reply_buffer_len)
 {
+	static char reply[1];
+
+	*reply_buffer = reply;
 	return answer();
 }
 
 int rados_notify_ack(rados_ioctx_t io, const char *o, uint64_t notify_id,
 		     uint64_t cookie, const char *buf, int buf_len)
 {
+	snprintf(cluster.ack, sizeof(cluster.ack), "%.*s", buf_len,
+		 buf ? buf : "");
+	cluster.ack_cnt++;
+	sem_post(&cluster.acked);
 	return answer();
 }
 
@@ -142,7 +187,17 @@ int rados_decode_notify_response(char *reply_buffer, size_t reply_buffer_len,
 				 struct notify_timeout_t **timeouts,
 				 size_t *nr_timeouts)
 {
-	return -EINVAL;
+	static char owner[] = OWNER;
+	static struct notify_ack_t ack = { .payload = owner,
+					   .payload_len = sizeof(owner) - 1 };
+
+	if (cluster.is_deaf)
+		return -EINVAL;
+	*acks = &ack;
+	*nr_acks = 1;
+	*timeouts = NULL;
+	*nr_timeouts = 0;
+	return 0;
 }
 
 void rados_free_notify_response(struct notify_ack_t *acks, size_t nr_acks,
@@ -157,7 +212,7 @@ void rados_buffer_free(char *buf)
 int rbd_get_features(rbd_image_t img, uint64_t *features)
 {
 	*features = RBD_FEATURE_EXCLUSIVE_LOCK;
-	return answer();
+	return answer_of("rbd_get_features");
 }
 
 int rbd_get_id(rbd_image_t img, char *id, size_t id_len)
@@ -168,13 +223,13 @@ int rbd_get_id(rbd_image_t img, char *id, size_t id_len)
 
 int rbd_is_exclusive_lock_owner(rbd_image_t img, int *is_owner)
 {
-	*is_owner = *gw.owner != '\0';
-	return answer();
+	*is_owner = *gw.owner != '\0' && !cluster.lost;
+	return answer_of("rbd_is_exclusive_lock_owner");
 }
 
 int rbd_lock_acquire(rbd_image_t img, rbd_lock_mode_t lock_mode)
 {
-	return answer();
+	return answer_of("rbd_lock_acquire");
 }
 
 int rbd_lock_release(rbd_image_t img)
@@ -185,6 +240,7 @@ int rbd_lock_release(rbd_image_t img)
 int rbd_lock_break(rbd_image_t img, rbd_lock_mode_t lock_mode,
 		   const char *lock_owner)
 {
+	cluster.broken_cnt++;
 	return answer();
 }
 
@@ -216,26 +272,37 @@ static void host_done(struct rbp_io *io, int res)
 	sem_post(&host.done);
 }
 
-static void host_log(struct rbp_vol *vol, enum rbp_log_level level,
-		     const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void
+host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
 {
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(host.log, sizeof(host.log), fmt, args);
+	va_end(args);
 }
 
 static void host_path_changed(struct rbp_vol *vol)
 {
+	sem_post(&host.changed);
 }
 
 static int host_notes(struct rbp_vol *vol, uint64_t version, const void *data,
 		      size_t len)
 {
 	host.version = version;
-	return 0;
+	return host.notes_res;
 }
 
 /* ---- tests ---- */
 
-/* Begins as the active one, with notes of version 1. */
-static void start(void)
+static void wait_for(sem_t *sem)
+{
+	while (sem_wait(sem))
+		;
+}
+
+static void begin(void)
 {
 	static const struct rbp_host functions = {
 		.size = sizeof(functions),
@@ -244,19 +311,35 @@ static void start(void)
 		.path_changed = host_path_changed,
 		.notes = host_notes,
 	};
-	const struct rbdp_msg msg = { NULL, 0 };
 
 	memset(&cluster, 0, sizeof(cluster));
+	memset(&host, 0, sizeof(host));
 	memset(&gw, 0, sizeof(gw));
+	later_ms = 0;
 	cluster.version = 1;
 	sem_init(&host.done, 0, 0);
+	sem_init(&host.changed, 0, 0);
+	sem_init(&cluster.acked, 0, 0);
 	gw.host = &functions;
 	gw.img = &image;
 	gw.reopen = reopen;
 	gw.own = 1;
 	gw.cnt = 2;
-	assert_int_equal(rbdp_gateway_start(&gw, /* active= */ true, &msg), 0);
-	assert_int_equal(gw.state, RBDP_ACTIVE);
+}
+
+static void start_as(bool active)
+{
+	const struct rbdp_msg msg = { NULL, 0 };
+
+	assert_int_equal(rbdp_gateway_start(&gw, active, &msg), 0);
+	assert_int_equal(gw.state, active ? RBDP_ACTIVE : RBDP_STANDBY);
+}
+
+/* Begins as the active one, with notes of version 1. */
+static void start(void)
+{
+	begin();
+	start_as(/* active= */ true);
 }
 
 static void stop(void)
@@ -265,6 +348,8 @@ static void stop(void)
 	pthread_cond_destroy(&gw.work);
 	pthread_mutex_destroy(&gw.lock);
 	sem_destroy(&host.done);
+	sem_destroy(&host.changed);
+	sem_destroy(&cluster.acked);
 }
 
 /* Another gateway has taken over. The thread of this one may have noticed it, or
@@ -358,6 +443,346 @@ static void fenced_gateway_becomes_active_again(void **state)
 	stop();
 }
 
+/* ---- other gateways ---- */
+
+#define SELF  1u
+#define OTHER 99u
+
+/* The thread of the gateway makes a whole turn, and another one begins. */
+static void let_it_turn(void)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		ask(rbdp_gateway_get_notes, 0);
+}
+
+static void hear(uint64_t notifier, const char *text)
+{
+	cluster.heard(&gw, 5, 6, notifier, (void *)(uintptr_t)text,
+		      strlen(text));
+	wait_for(&cluster.acked);
+}
+
+static unsigned int active_one(void)
+{
+	struct rbp_paths paths = { .size = sizeof(paths) };
+
+	rbdp_gateway_paths(&gw, &paths);
+	assert_int_equal(paths.own, 1);
+	assert_int_equal(paths.cnt, 2);
+	return paths.active;
+}
+
+struct beat_row {
+	const char *name;
+	const char *text;
+	uint64_t notifier;
+	unsigned int active;
+	bool is_misfit;
+};
+
+static const struct beat_row beat_rows[] = {
+	{ "another one is active", "2", OTHER, 2, false },
+	{ "somebody asks", "0", OTHER, 0, false },
+	{ "its own beat", "1", SELF, 0, false },
+	{ "another one with its number", "1", OTHER, 0, true },
+	{ "a number that there is not", "3", OTHER, 0, true },
+	{ "no number", "x", OTHER, 0, true },
+};
+
+static void beat(void **state)
+{
+	const struct beat_row *row = *state;
+
+	begin();
+	start_as(/* active= */ false);
+	hear(row->notifier, row->text);
+	assert_int_equal(active_one(), row->active);
+	assert_int_equal(gw.has_misfit, row->is_misfit);
+	assert_int_equal(strstr(host.log, "number of its own") != NULL,
+			 row->is_misfit);
+	stop();
+}
+
+/* A beat of another one makes the active one look at its lock. */
+static void claim_is_checked(void **state)
+{
+	start();
+	hear(OTHER, "2");
+	let_it_turn();
+	assert_int_equal(gw.state, RBDP_ACTIVE);
+	assert_int_equal(active_one(), 1);
+	cluster.lost = true;
+	hear(OTHER, "2");
+	while (gw.state != RBDP_STANDBY)
+		wait_for(&host.changed);
+	assert_non_null(strstr(host.log, "another target has taken"));
+	stop();
+}
+
+struct silence_row {
+	const char *name;
+	bool takes_over;
+	long silent_ms;
+	bool is_silent; /* the cluster, too */
+	unsigned int took_over_cnt;
+	enum rbdp_state state;
+};
+
+/* failover-after=5; the first gateway waits for another second. */
+static const struct silence_row silence_rows[] = {
+	{ "nobody is active for long", true, 7000, false, 0, RBDP_ACTIVE },
+	{ "not for long enough", true, 5000, false, 0, RBDP_STANDBY },
+	{ "takeovers are by hand", false, 600000, false, 0, RBDP_STANDBY },
+	{ "the cluster is away", true, 7000, true, 0, RBDP_STANDBY },
+	{ "it has taken over before", true, 10000, false, 1, RBDP_STANDBY },
+	{ "it has taken over before, and waits longer", true, 12000, false, 1,
+	  RBDP_ACTIVE },
+	{ "it has taken over often", true, 60000, false, 9, RBDP_STANDBY },
+	{ "it waits for a minute at most", true, 62000, false, 9, RBDP_ACTIVE },
+	{ "it has taken over often, long ago", true, 605000, false, 9,
+	  RBDP_ACTIVE },
+};
+
+static void silence(void **state)
+{
+	const struct silence_row *row = *state;
+	struct timespec now;
+
+	begin();
+	gw.takes_over = row->takes_over;
+	gw.after_ms = 5000;
+	gw.took_over_cnt = row->took_over_cnt;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	gw.took_over_ms = (uint64_t)now.tv_sec * 1000;
+	cluster.is_silent = row->is_silent;
+	start_as(/* active= */ false);
+	let_it_turn();
+	later_ms = row->silent_ms;
+	let_it_turn();
+	assert_int_equal(gw.state, row->state);
+	assert_int_equal(active_one(), row->state == RBDP_ACTIVE);
+	stop();
+}
+
+static void image_is_let_go(void **state)
+{
+	struct rbdp_ask scratch;
+	struct rbp_io io = { .scratch = &scratch }; /* offset 0 */
+
+	start();
+	rbdp_gateway_set(&gw, &io);
+	wait_for(&host.done);
+	assert_int_equal(host.res, 0);
+	assert_int_equal(gw.state, RBDP_STANDBY);
+	assert_string_equal(gw.owner, "");
+	assert_int_equal(active_one(), 0);
+	/* Again: nothing is to be done. */
+	rbdp_gateway_set(&gw, &io);
+	wait_for(&host.done);
+	assert_int_equal(host.res, 0);
+	stop();
+}
+
+static void lock_cannot_be_taken(void **state)
+{
+	begin();
+	start_as(/* active= */ false);
+	cluster.failing = "rbd_lock_acquire";
+	assert_int_equal(ask(rbdp_gateway_set, 0), -EIO);
+	assert_int_equal(gw.state, RBDP_STANDBY);
+	assert_non_null(strstr(host.log, "cannot take the image's lock"));
+	cluster.failing = NULL;
+	/* Without the notes, it would serve against reservations. */
+	host.notes_res = -EINVAL;
+	assert_int_equal(ask(rbdp_gateway_set, 0), -EINVAL);
+	assert_int_equal(gw.state, RBDP_STANDBY);
+	assert_string_equal(gw.owner, "");
+	assert_non_null(strstr(host.log, "cannot read its reservations"));
+	stop();
+}
+
+struct start_row {
+	const char *name;
+	const char *failing;
+	bool active;
+	int notes_res;
+	int res;
+};
+
+static const struct start_row start_rows[] = {
+	{ "no features", "rbd_get_features", false, 0, -EIO },
+	{ "no watch", "rados_watch3", false, 0, -EIO },
+	{ "no lock", "rbd_lock_acquire", true, 0, -EIO },
+	{ "notes that nobody can read", NULL, false, -EBADMSG, -EBADMSG },
+};
+
+static void no_start(void **state)
+{
+	const struct start_row *row = *state;
+	const struct rbdp_msg msg = { NULL, 0 };
+
+	begin();
+	cluster.failing = row->failing;
+	host.notes_res = row->notes_res;
+	assert_int_equal(rbdp_gateway_start(&gw, row->active, &msg), row->res);
+	assert_false(gw.has_watch);
+}
+
+/* ---- I/O ---- */
+
+static void io_needs_the_lock(void **state)
+{
+	struct rbp_paths paths = { .size = sizeof(paths) };
+	struct rbp_io io = { .op = RBP_READ };
+
+	begin();
+	start_as(/* active= */ false);
+	assert_false(rbdp_gateway_enter(&gw, &io));
+	assert_int_equal(ask(rbdp_gateway_set, 0), 0);
+	assert_true(rbdp_gateway_enter(&gw, &io));
+	assert_int_equal(rbdp_gateway_leave(&gw, -EIO), -EIO);
+	/* The lock is gone. */
+	assert_true(rbdp_gateway_enter(&gw, &io));
+	assert_int_equal(rbdp_gateway_leave(&gw, -EROFS), -ESHUTDOWN);
+	/* Its command began before another one may have served. */
+	rbdp_gateway_paths(&gw, &paths);
+	io.epoch = paths.epoch;
+	assert_true(rbdp_gateway_enter(&gw, &io));
+	assert_int_equal(rbdp_gateway_leave(&gw, 0), 0);
+	io.epoch--;
+	assert_false(rbdp_gateway_enter(&gw, &io));
+	assert_int_equal(gw.inflight, 0);
+	stop();
+}
+
+struct judge_row {
+	const char *name;
+	bool lost, fenced;
+	const char *failing;
+	int res;
+};
+
+static const struct judge_row judge_rows[] = {
+	{ "it has the lock: an error of the medium", false, false, NULL, -EIO },
+	{ "it has lost the lock", true, false, NULL, -ESHUTDOWN },
+	{ "it was fenced", false, true, NULL, -ESHUTDOWN },
+	{ "nobody knows", false, false, "rbd_is_exclusive_lock_owner", -EIO },
+};
+
+static void judge(void **state)
+{
+	const struct judge_row *row = *state;
+	struct rbdp_ask scratch;
+	struct rbp_io io = { .scratch = &scratch };
+
+	start();
+	let_it_turn();
+	cluster.lost = row->lost;
+	cluster.fenced = row->fenced;
+	cluster.failing = row->failing;
+	rbdp_gateway_judge(&gw, &io, -EIO);
+	wait_for(&host.done);
+	assert_int_equal(host.res, row->res);
+	stop();
+}
+
+/* ---- news ---- */
+
+struct news_row {
+	const char *name;
+	unsigned int group;
+	uint64_t notifier;
+	int notes_res;	   /* of the host */
+	uint64_t version;  /* that the host has then */
+	unsigned int acks; /* at once */
+	bool comes_later;  /* the answer, when older commands have ended */
+};
+
+static const struct news_row news_rows[] = {
+	{ "the host uses them", 2, OTHER, 0, 8, 1, false },
+	{ "older commands are being ended", 2, OTHER, 1, 8, 0, true },
+	{ "the host cannot read them", 2, OTHER, -EINVAL, 8, 0, false },
+	{ "its own ones", 1, SELF, -EINVAL, 1, 1, false },
+	{ "those of another one with its number", 1, OTHER, 0, 8, 1, false },
+};
+
+/* The owner of the lock answers only when it goes by the notes. */
+static void news(void **state)
+{
+	const struct news_row *row = *state;
+
+	start();
+	let_it_turn();
+	cluster.ack_cnt = 0;
+	cluster.news = (struct rbdp_news){ .group = row->group, .version = 8 };
+	host.notes_res = row->notes_res;
+	cluster.heard(&gw, 5, 6, row->notifier, (void *)"news", 4);
+	assert_int_equal(cluster.ack_cnt, row->acks);
+	assert_int_equal(host.version, row->version);
+	rbdp_gateway_taken(&gw, 7);
+	assert_int_equal(cluster.ack_cnt, row->acks);
+	rbdp_gateway_taken(&gw, 8);
+	assert_int_equal(cluster.ack_cnt, row->acks + row->comes_later);
+	if (cluster.ack_cnt) {
+		assert_string_equal(cluster.ack, OWNER);
+	}
+	host.notes_res = 0;
+	stop();
+}
+
+struct spread_row {
+	const char *name;
+	bool is_deaf; /* the owner of the lock */
+	unsigned int broken;
+};
+
+static const struct spread_row spread_rows[] = {
+	{ "the owner of the lock goes by them", false, 0 },
+	{ "the owner of the lock does not answer", true, 1 },
+};
+
+/* A standby puts notes. An owner that may write by the old ones is fenced. */
+static void standby_puts_notes(void **state)
+{
+	const struct spread_row *row = *state;
+
+	begin();
+	cluster.is_deaf = row->is_deaf;
+	start_as(/* active= */ false);
+	hear(OTHER, "2");
+	assert_int_equal(ask(rbdp_gateway_put_notes, 1), 0);
+	assert_int_equal(cluster.version, 2);
+	assert_int_equal(cluster.broken_cnt, row->broken);
+	assert_int_equal(active_one(), row->broken ? 0 : 2);
+	stop();
+}
+
+/* The put ends when older commands have ended here. */
+static void put_waits_for_the_host(void **state)
+{
+	struct rbdp_ask scratch;
+	struct rbp_io io = { .scratch = &scratch,
+			     .version = 1,
+			     .buf = (void *)"new",
+			     .len = 3 };
+	int cnt;
+
+	start();
+	let_it_turn();
+	host.notes_res = 1;
+	rbdp_gateway_put_notes(&gw, &io);
+	let_it_turn();
+	assert_int_equal(host.version, 2);
+	rbdp_gateway_taken(&gw, 1);
+	sem_getvalue(&host.done, &cnt);
+	assert_int_equal(cnt, 0);
+	rbdp_gateway_taken(&gw, 2);
+	wait_for(&host.done);
+	assert_int_equal(host.res, 0);
+	host.notes_res = 0;
+	stop();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -368,5 +793,16 @@ int main(void)
 	T_ADD(&t, notes_of_another_are_not_replaced);
 	T_ADD(&t, notes_that_are_put_count_once);
 	T_ADD(&t, fenced_gateway_becomes_active_again);
+	T_ADD_ROWS(&t, beat_rows, beat);
+	T_ADD(&t, claim_is_checked);
+	T_ADD_ROWS(&t, silence_rows, silence);
+	T_ADD(&t, image_is_let_go);
+	T_ADD(&t, lock_cannot_be_taken);
+	T_ADD_ROWS(&t, start_rows, no_start);
+	T_ADD(&t, io_needs_the_lock);
+	T_ADD_ROWS(&t, judge_rows, judge);
+	T_ADD_ROWS(&t, news_rows, news);
+	T_ADD_ROWS(&t, spread_rows, standby_puts_notes);
+	T_ADD(&t, put_waits_for_the_host);
 	return t_run(&t);
 }
