@@ -48,7 +48,6 @@ struct manage_volume {
 struct manage_leavers {
 	struct manage_volume *vols;
 	size_t cnt;
-	size_t evicted; /* of these, the first ones */
 	bool force;
 };
 
@@ -222,34 +221,40 @@ static int manage_check_users(struct manage_leavers *l, struct server *s)
 	return 0;
 }
 
+/* After this, nothing can fail. */
+static int manage_prepare_evictions(struct manage_leavers *l, struct server *s)
+{
+	for (size_t i = 0; i < l->cnt; i++) {
+		struct manage_volume *v = &l->vols[i];
+		int err =
+			task_mgmt_evict_prepare(&s->port, v->vol, &v->eviction);
+
+		if (!err)
+			continue;
+		while (i-- > 0)
+			task_mgmt_evict_forget(&l->vols[i].eviction);
+		return v->res = error_set(&v->e, err, "out of memory");
+	}
+	return 0;
+}
+
 static void manage_begin_eviction(struct manage_volume *v)
 {
 	v->vol->leaving = true;
 	v->eviction.done = manage_evicted;
-	v->res = task_mgmt_evict(&v->s->port, v->vol, &v->eviction);
-	if (v->res == 0) {
-		port_volume_leaves(&v->s->port, v->vol);
-		server_end_preempted(v->s, v->vol);
-		return;
-	}
-	/* The volume keeps its place: if two volumes have one LUN, the first
-	 * one is seen. */
-	v->vol->leaving = false;
-	error_set(&v->e, v->res, "out of memory");
+	task_mgmt_evict(&v->eviction);
+	port_volume_leaves(&v->s->port, v->vol);
+	server_end_preempted(v->s, v->vol);
 }
 
 static void manage_run_evict(struct server *s, void *arg)
 {
 	struct manage_leavers *l = arg;
 
-	if (manage_check_users(l, s))
+	if (manage_check_users(l, s) || manage_prepare_evictions(l, s))
 		return;
-	for (size_t i = 0; i < l->cnt; i++) {
+	for (size_t i = 0; i < l->cnt; i++)
 		manage_begin_eviction(&l->vols[i]);
-		if (l->vols[i].res)
-			return;
-		l->evicted++;
-	}
 }
 
 static void manage_job_ended(struct reactor_msg *msg)
@@ -590,10 +595,10 @@ static bool manage_remove_leavers(struct manage *m, struct manage_leavers *l,
 	if (refused)
 		manage_refuse_volume(f, refused->vol->name, "",
 				     refused->e.text);
-	for (size_t i = 0; i < l->evicted; i++)
+	for (size_t i = 0; i < l->cnt && !refused; i++)
 		manage_remove_leaver(m, &l->vols[i]);
 	server_call_end(m->server);
-	for (size_t i = 0; i < l->evicted; i++)
+	for (size_t i = 0; i < l->cnt && !refused; i++)
 		volume_close(l->vols[i].vol);
 	return !refused;
 }

@@ -440,19 +440,27 @@ int task_mgmt_preempt_volume(struct port *port, struct volume *vol,
 	return tmf_start_preempt(tm, ports, cnt);
 }
 
-int task_mgmt_evict(struct port *port, struct volume *vol,
-		    struct task_mgmt_eviction *ev)
+int task_mgmt_evict_prepare(struct port *port, struct volume *vol,
+			    struct task_mgmt_eviction *ev)
 {
-	struct task_mgmt *tm = tmf_alloc(port, vol, EVICT, port->worker_cnt);
-
-	if (!tm)
+	ev->tm = tmf_alloc(port, vol, EVICT, port->worker_cnt);
+	if (!ev->tm)
 		return -ENOMEM;
-	tm->eviction = ev;
+	ev->tm->eviction = ev;
 	ev->port = port;
 	ev->vol = vol;
 	reactor_timer_init(&ev->timer, eviction_look);
-	tmf_send_parts(tm);
 	return 0;
+}
+
+void task_mgmt_evict_forget(struct task_mgmt_eviction *ev)
+{
+	tmf_free(ev->tm);
+}
+
+void task_mgmt_evict(struct task_mgmt_eviction *ev)
+{
+	tmf_send_parts(ev->tm);
 }
 
 static void tmf_manage(struct request *req, const struct srp_tsk_mgmt *t,

@@ -85,15 +85,20 @@ struct task_mgmt_eviction {
 	void (*done)(struct task_mgmt_eviction *ev);
 
 	/* private */
+	struct task_mgmt *tm;
 	struct port *port;
 	struct volume *vol;
 	struct reactor_timer timer;
 };
 
-/* Call this after vol->leaving is set. Return: 0, or -ENOMEM; done() is then
- * not called. Thread: worker 0. */
-int task_mgmt_evict(struct port *port, struct volume *vol,
-		    struct task_mgmt_eviction *ev);
+/* Takes what the eviction needs. -ENOMEM: nothing has changed. Thread: worker 0,
+ * as for the next two. */
+int task_mgmt_evict_prepare(struct port *port, struct volume *vol,
+			    struct task_mgmt_eviction *ev);
+/* Gives it back. */
+void task_mgmt_evict_forget(struct task_mgmt_eviction *ev);
+/* Begins the eviction. Call this after vol->leaving is set. */
+void task_mgmt_evict(struct task_mgmt_eviction *ev);
 
 /* True if a function may wait until a request comes into @state. */
 static inline bool task_mgmt_awaits(enum request_state state)

@@ -3,6 +3,7 @@
  * The configuration of a running target as a whole: what a difference is, that it is made
  * as a whole or not at all, and what is saved and read again.
  */
+#include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,6 +12,7 @@
 
 #include "base/list.h"
 #include "target/manage.h"
+#include "target/port/task_mgmt.h"
 #include "tests/lib/t_json.h"
 #include "tests/lib/t_server.h"
 #include "tests/lib/t_table.h"
@@ -246,6 +248,40 @@ static void prune_asks_before_it_changes_anything(void **state)
 	assert_string_equal(after, before);
 	free(after);
 	free(before);
+}
+
+/* 0: all succeed; n: the n-th one fails. */
+static atomic_uint failing_eviction;
+
+int __real_task_mgmt_evict_prepare(struct port *port, struct volume *vol,
+				   struct task_mgmt_eviction *ev);
+int __wrap_task_mgmt_evict_prepare(struct port *port, struct volume *vol,
+				   struct task_mgmt_eviction *ev);
+int __wrap_task_mgmt_evict_prepare(struct port *port, struct volume *vol,
+				   struct task_mgmt_eviction *ev)
+{
+	if (atomic_load(&failing_eviction) &&
+	    atomic_fetch_sub(&failing_eviction, 1) == 1)
+		return -ENOMEM;
+	return __real_task_mgmt_evict_prepare(port, vol, ev);
+}
+
+static void prune_without_memory_removes_nothing(void **state)
+{
+	const char *prune = t_json("{'config': {'backing': "
+				   "['ram:1M,name=x']}, 'prune': true}");
+	char *before = look();
+	char *after;
+
+	atomic_store(&failing_eviction, 2);
+	assert_string_equal(t_json_text(t_server_call("Apply", prune), "error"),
+			    REFUSED);
+	after = look();
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+	/* What was taken for the first volume keeps it from nothing. */
+	t_server_ask("RemoveVolume", t_json("{'name': 'a'}"));
 }
 
 /* ---- saving ---- */
@@ -655,6 +691,7 @@ int main(void)
 	T_ADD_ROWS(&t, differences, difference_is_told_and_made);
 	T_ADD_ROWS(&t, undone, refused_change_is_undone);
 	T_ADD(&t, prune_asks_before_it_changes_anything);
+	T_ADD(&t, prune_without_memory_removes_nothing);
 	T_ADD_ROWS(&t, saved, change_is_saved);
 	T_ADD(&t, versions_before_are_kept);
 	T_ADD_ROWS(&t, not_saved, refused_save_keeps_the_file);

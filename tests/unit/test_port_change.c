@@ -39,9 +39,11 @@ static struct leaving begin_to_leave(struct rig *rig, unsigned int lun)
 
 static void leave(struct leaving *l)
 {
+	assert_int_equal(task_mgmt_evict_prepare(&l->rig->target.port, l->vol,
+						 &l->eviction),
+			 0);
 	port_volume_leaves(&l->rig->target.port, l->vol);
-	assert_int_equal(
-		task_mgmt_evict(&l->rig->target.port, l->vol, &l->eviction), 0);
+	task_mgmt_evict(&l->eviction);
 	rig_settle(l->rig);
 }
 
