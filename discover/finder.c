@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #include "base/list.h"
+#include "base/log.h"
 #include "base/ticks.h"
 #include "transport/xport.h"
 
@@ -39,8 +40,9 @@ struct finder {
 	struct dgram *unicast[2]; /* for IPv4, for IPv6; among endpoints */
 	struct finder_host hosts[FINDER_HOSTS_MAX];
 	unsigned int host_cnt;
-	uint64_t nonce;	  /* of the last question */
-	struct error why; /* an endpoint could not be opened */
+	unsigned int left_out; /* endpoints and hosts beyond the limits */
+	uint64_t nonce;	       /* of the last question */
+	struct error why;      /* an endpoint could not be opened */
 };
 
 static uint64_t finder_now_ms(void)
@@ -57,10 +59,23 @@ static bool finder_uses(const struct finder *f, enum dgram_carrier carrier)
 
 static void finder_add(struct finder *f, int err, struct dgram *d)
 {
-	if (!err && f->cnt < FINDER_ENDPOINTS_MAX)
+	if (!err && f->cnt < FINDER_ENDPOINTS_MAX) {
 		f->endpoints[f->cnt++] = d;
-	else if (!err)
+	} else if (!err) {
 		dgram_close(d);
+		f->left_out++;
+	}
+}
+
+bool finder_warn(const struct finder *f)
+{
+	if (f->left_out)
+		log_warn(
+			"too many interfaces or addresses: %u of them are left "
+			"out (limits: %d ways to ask, %d addresses of hosts); "
+			"choose by --interface, or name fewer hosts",
+			f->left_out, FINDER_ENDPOINTS_MAX, FINDER_HOSTS_MAX);
+	return f->left_out;
 }
 
 /* A fabric that works answers in milliseconds. */
@@ -158,14 +173,18 @@ static int finder_open_unicast(struct finder *f, int family, struct error *e)
 static int finder_add_address(struct finder *f, const struct addrinfo *ai,
 			      struct error *e)
 {
-	struct finder_host *host = &f->hosts[f->host_cnt];
+	struct finder_host *host;
 	int err = finder_open_unicast(f, ai->ai_family, e);
 
-	if (err || f->host_cnt == FINDER_HOSTS_MAX)
+	if (err)
 		return err;
+	if (f->host_cnt == FINDER_HOSTS_MAX) {
+		f->left_out++;
+		return 0;
+	}
+	host = &f->hosts[f->host_cnt++];
 	memcpy(&host->to.addr, ai->ai_addr, ai->ai_addrlen);
 	host->to.addr_len = ai->ai_addrlen;
-	f->host_cnt++;
 	return 0;
 }
 

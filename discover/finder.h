@@ -11,7 +11,7 @@
 #include "base/hmac.h"
 #include "discover/found.h"
 
-#define FINDER_HOSTS_MAX     64
+#define FINDER_HOSTS_MAX     64 /* addresses */
 #define FINDER_ENDPOINTS_MAX 64
 
 struct finder_options {
@@ -30,6 +30,8 @@ struct finder;
 int finder_open(const struct finder_options *o, struct finder **ret,
 		struct error *e);
 void finder_close(struct finder *f);
+/* Warns if the limits leave out interfaces or addresses of hosts. True: they do. */
+bool finder_warn(const struct finder *f);
 
 /*
  * Asks several times, in case a datagram is lost, and adds the answers to @ret,

@@ -28,7 +28,8 @@ struct follow {
 	struct rules rules;
 	struct finder *finder; /* NULL: cannot be opened now */
 	bool finder_failed;    /* the log says that it failed */
-	bool said_more; /* the log says that there are too many targets */
+	bool said_left_out; /* the log says that there are too many ways to ask */
+	bool said_more;	    /* the log says that there are too many targets */
 	struct device_watch devices;
 	struct found found;
 	struct followed *links[LINKS_MAX];
@@ -59,8 +60,10 @@ static void follow_open_finder(struct follow *f)
 	if (err && !f->finder_failed)
 		log_warn("%s; trying again", e.text);
 	f->finder_failed = err;
-	if (!err)
-		finder_join(f->finder);
+	if (err)
+		return;
+	finder_join(f->finder);
+	f->said_left_out = f->said_left_out || finder_warn(f->finder);
 }
 
 static void follow_ask(struct follow *f)

@@ -38,6 +38,7 @@ static int discover(const struct discover_options *o)
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}
+	finder_warn(finder);
 	finder_ask(finder, &f);
 	finder_close(finder);
 	found_warn(&f);

@@ -151,7 +151,7 @@ left_out() {
 	grep -q 'left out: 45 of the targets' "$T/err" &&
 		grep -q '"left_out": 45$' "$T/json" && is 256 "$(grep -c instance "$T/json")"
 }
-t_check 'targets that are left out are counted' left_out
+t_check 'targets that are left out are counted' t_wait_for 20 left_out
 kill "$FORGER"
 wait "$FORGER" 2>/dev/null
 
@@ -527,6 +527,23 @@ by_forged_bye() {
 	return $by_forged_bye_res
 }
 t_check 'a forged bye ends no mount of a target that serves' by_forged_bye
+
+# ---- more interfaces than it asks by
+
+for n in $(seq 40); do
+	ip link add "m$n" type veth peer name "n$n"
+	ip link set "m$n" up
+	ip link set "n$n" up
+done
+asks_by_some() {
+	rdma-discover -t 0.2 --carrier multicast 2>"$T/err"
+	cat "$T/err"
+	grep -q 'too many interfaces or addresses: [1-9][0-9]* of them are left out' "$T/err"
+}
+t_check 'more interfaces than it asks by are told' t_wait_for 20 asks_by_some
+for n in $(seq 40); do
+	ip link del "m$n"
+done
 
 # ---- the directory of the daemon
 

@@ -71,6 +71,11 @@ void finder_close(struct finder *f)
 {
 }
 
+bool finder_warn(const struct finder *f)
+{
+	return false;
+}
+
 void finder_join(struct finder *f)
 {
 }
