@@ -115,7 +115,7 @@ static int responder_encode(struct responder *r, size_t query_len,
 /* True if all addresses fit into one datagram. */
 static bool responder_fits(struct responder *r)
 {
-	uint8_t buf[DISCOVERY_MSG_MAX];
+	uint8_t buf[DISCOVERY_MSG_MAX] = { 0 };
 	const struct discovery_wire *wire = (const void *)buf;
 
 	return responder_encode(r, 0, buf) > 0 &&

@@ -271,9 +271,10 @@ static bool endpoint_try(struct responder_endpoint *ep, bool is_first)
 	if (err && err != ep->err)
 		log_at(is_first && err != -ENODEV ? LOG_NOTICE : LOG_INFO,
 		       "discovery: %s", e.text);
-	if (err || !ep->dgram->joining)
-		ep->err = err;
-	return !err && !ep->dgram->joining;
+	if (!err && ep->dgram && ep->dgram->joining)
+		return false;
+	ep->err = err;
+	return !err;
 }
 
 bool responder_set_join(struct responder_set *set,
