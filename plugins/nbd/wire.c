@@ -215,8 +215,7 @@ static struct nbdio *nbdwire_find(struct nbdconn *c, uint64_t cookie)
 {
 	struct nbdio *n;
 
-	TAILQ_FOREACH(n, &c->sent, node)
-	{
+	for (n = TAILQ_FIRST(&c->sent); n; n = TAILQ_NEXT(n, node)) {
 		if (n->cookie == cookie)
 			return n->is_sent ? n : NULL;
 	}
