@@ -54,6 +54,13 @@ holds_as_before() {
 	[ "$(holdings "$1" | grep -v '^mr')" = "$2" ]
 }
 
+still_holds() { # PROCESS WHAT
+	wait_for 30 holds_as_before "$@" || {
+		vm_say "before: $2; now:" "$(holdings "$1" | grep -v '^mr')"
+		exit 1
+	}
+}
+
 # The data is correct on disk or mount $1: direct I/O of 1 MiB.
 works() {
 	head -c 1M /dev/urandom >"$work/random"
@@ -115,8 +122,8 @@ for ((i = 0; i < times; i++)); do
 	proof_ask round
 	proof_times "$VM_OUT/device"
 done
-wait_for 30 holds_as_before "$target" "$held_by_target"
-wait_for 30 holds_as_before "$client" "$held_by_client"
+still_holds "$target" "$held_by_target"
+still_holds "$client" "$held_by_client"
 proof_end
 tell_times "$VM_OUT/device" "usable after the device is removed and added"
 [ "$(grep -c 'RDMA device rxe1 was removed' "$VM_OUT/target.log")" = "$times" ]
