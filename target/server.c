@@ -231,7 +231,9 @@ static void server_exit_at_once(int sig)
 	static const char text[] =
 		"rdma-target: error: a signal while it ends: exiting at once\n";
 
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
+	/* A target that could not start has said why already. */
+	if (server_ending->stop_signal &&
+	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
 		/* There is nothing else to do about it. */
 	}
 	pidfile_remove(&server_ending->pidfile);
