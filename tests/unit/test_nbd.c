@@ -4,7 +4,7 @@
  * socket, offers what a test asks for, and gives odd answers. Timers fire when the
  * test wants it, and the linker replaces the store's clock_gettime().
  */
-#include "plugins/rdma_block_plugin.h"
+#include "tests/lib/t_host.h"
 
 #include "tests/lib/t_must.h"
 #include "tests/lib/t_table.h"
@@ -12,26 +12,19 @@
 #include <endian.h>
 #include <errno.h>
 #include <linux/sockios.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#define DISK_LEN  (1u << 20)
-#define PEER_MAX  16
-#define QUEUE_MAX 2
-#define WATCH_MAX 8
-#define TIMER_MAX 8
-#define TEXT_LEN  4096
-/* Nothing takes so long, unless a test hangs. */
-#define HANG_MS 60000
+#define DISK_LEN (1u << 20)
+#define PEER_MAX 16
+#define TEXT_LEN 4096
 
 /* ---- the protocol ---- */
 
@@ -181,17 +174,6 @@ static struct {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.released = PTHREAD_COND_INITIALIZER,
 };
-
-/* Any thread writes to it when something has changed that the test waits for. */
-static int changed_fd = -1;
-
-static void write_down(char *log, const char *text)
-{
-	size_t len = strlen(log);
-
-	snprintf(log + len, TEXT_LEN - len, "%s%s", len ? " " : "", text);
-	eventfd_write(changed_fd, 1);
-}
 
 static bool read_all(int fd, void *buf, size_t len)
 {
@@ -443,6 +425,7 @@ static void execute(const struct peer *p, const struct request_wire *r,
 static void log_request(const struct request_wire *r)
 {
 	static const char letters[] = "RW?FT?ZE";
+	size_t len = strlen(server.log);
 	char text[64];
 
 	snprintf(text, sizeof(text), "%c%u@%llu%s%s", letters[r->type], r->len,
@@ -450,7 +433,9 @@ static void log_request(const struct request_wire *r)
 		 r->flags & CMD_NO_HOLE ? "h" : "");
 	if (r->type == CMD_FLUSH)
 		strcpy(text, "F");
-	write_down(server.log, text);
+	snprintf(server.log + len, TEXT_LEN - len, "%s%s", len ? " " : "",
+		 text);
+	t_host_wake();
 }
 
 static enum answer next_answer(const struct request_wire *r)
@@ -633,194 +618,19 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 
 /* ---- the host ---- */
 
-struct rbp_watch {
-	bool is_used;
-	int fd;
-	uint32_t events;
-	void (*ready)(void *user, uint32_t events);
-	void *user;
-};
-
-struct rbp_timer {
-	bool is_used;
-	bool is_set;
-	uint64_t delay_ms;
-	void (*fire)(void *user);
-	void *user;
-};
-
-struct rbp_queue {
-	void *data;
-};
-
-struct request {
-	struct rbp_io io;
-	bool has_ended;
-	int res;
-	_Alignas(16) uint8_t scratch[128];
-};
-
-static struct {
-	const struct rbp_plugin *plugin;
-	void *volume;
-	struct rbp_info info;
-	struct rbp_queue queues[QUEUE_MAX];
-	struct rbp_watch watches[WATCH_MAX];
-	struct rbp_timer timers[TIMER_MAX];
-	unsigned int lacks_watches; /* this many cannot be had */
-	/* guarded by the lock of the server */
-	char log[TEXT_LEN];
-	unsigned int resized_cnt;
-} host;
-
-static void host_done(struct rbp_io *io, int res)
-{
-	struct request *r = (struct request *)(void *)io;
-
-	assert_false(r->has_ended);
-	r->has_ended = true;
-	r->res = res;
-}
-
-__attribute__((format(printf, 3, 4))) static void
-host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	pthread_mutex_lock(&server.lock);
-	write_down(host.log, text);
-	pthread_mutex_unlock(&server.lock);
-}
-
-static void host_resized(struct rbp_vol *vol)
-{
-	pthread_mutex_lock(&server.lock);
-	host.resized_cnt++;
-	pthread_mutex_unlock(&server.lock);
-}
-
-static struct rbp_watch *
-host_watch_add(struct rbp_queue *queue, int fd, uint32_t events,
-	       void (*ready)(void *user, uint32_t events), void *user)
-{
-	struct rbp_watch *w = host.watches;
-
-	if (host.lacks_watches) {
-		host.lacks_watches--;
-		return NULL;
-	}
-	while (w->is_used)
-		w++;
-	assert_in_range(w - host.watches, 0, WATCH_MAX - 1);
-	*w = (struct rbp_watch){ true, fd, events, ready, user };
-	return w;
-}
-
-static void host_watch_set(struct rbp_watch *watch, uint32_t events)
-{
-	watch->events = events;
-}
-
-static void host_watch_del(struct rbp_watch *watch)
-{
-	assert_true(watch->is_used);
-	watch->is_used = false;
-}
-
-static struct rbp_timer *host_timer_add(struct rbp_queue *queue,
-					void (*fire)(void *user), void *user)
-{
-	struct rbp_timer *t = host.timers;
-
-	while (t->is_used)
-		t++;
-	assert_in_range(t - host.timers, 0, TIMER_MAX - 1);
-	*t = (struct rbp_timer){ .is_used = true, .fire = fire, .user = user };
-	return t;
-}
-
-static void host_timer_set(struct rbp_timer *timer, uint64_t delay_ms)
-{
-	timer->is_set = true;
-	timer->delay_ms = delay_ms;
-}
-
-static void host_timer_stop(struct rbp_timer *timer)
-{
-	timer->is_set = false;
-}
-
-static void host_timer_del(struct rbp_timer *timer)
-{
-	assert_true(timer->is_used);
-	timer->is_used = false;
-	timer->is_set = false;
-}
-
-/* The timer with this delay is over. */
-static void fire_timer(uint64_t delay_ms)
-{
-	for (unsigned int i = 0; i < TIMER_MAX; i++) {
-		struct rbp_timer *t = &host.timers[i];
-
-		if (t->is_set && t->delay_ms == delay_ms) {
-			t->is_set = false;
-			t->fire(t->user);
-			return;
-		}
-	}
-	fail_msg("no timer of %llu ms is set", (unsigned long long)delay_ms);
-}
+static struct t_host host;
 
 /* ---- events ---- */
-
-/* Ends the turn in which submit() was called. */
-static void kick(void)
-{
-	for (unsigned int i = 0; i < QUEUE_MAX; i++) {
-		if (host.queues[i].data)
-			host.plugin->kick(host.volume, host.queues[i].data);
-	}
-}
-
-/* Waits for an event, and handles all that there are. */
-static void turn(void)
-{
-	struct pollfd fds[WATCH_MAX + 1];
-	eventfd_t count;
-
-	kick();
-
-	for (unsigned int i = 0; i < WATCH_MAX; i++) {
-		const struct rbp_watch *w = &host.watches[i];
-
-		fds[i] = (struct pollfd){
-			.fd = w->is_used && w->events ? w->fd : -1,
-			.events = (short)w->events,
-		};
-	}
-	fds[WATCH_MAX] = (struct pollfd){ changed_fd, POLLIN, 0 };
-	assert_in_range(poll(fds, WATCH_MAX + 1, HANG_MS), 1, WATCH_MAX + 1);
-	if (fds[WATCH_MAX].revents)
-		eventfd_read(changed_fd, &count);
-	for (unsigned int i = 0; i < WATCH_MAX; i++) {
-		const struct rbp_watch *w = &host.watches[i];
-
-		if (fds[i].revents && w->is_used && w->fd == fds[i].fd)
-			w->ready(w->user, (uint32_t)fds[i].revents);
-	}
-}
 
 static bool has_text(const char *log, const char *text)
 {
 	bool has;
 
+	/* Each of the two logs has its lock. */
 	pthread_mutex_lock(&server.lock);
+	pthread_mutex_lock(&host.lock);
 	has = strstr(log, text);
+	pthread_mutex_unlock(&host.lock);
 	pthread_mutex_unlock(&server.lock);
 	return has;
 }
@@ -828,7 +638,7 @@ static bool has_text(const char *log, const char *text)
 static void wait_for_text(const char *log, const char *text)
 {
 	while (!has_text(log, text))
-		turn();
+		t_host_turn(&host);
 }
 
 static void assert_requests(const char *text)
@@ -838,32 +648,26 @@ static void assert_requests(const char *text)
 	pthread_mutex_unlock(&server.lock);
 }
 
-static void submit(struct request *r, unsigned int queue, enum rbp_op op,
+static void submit(struct t_request *r, unsigned int queue, enum rbp_op op,
 		   uint64_t offset, uint64_t len, void *buf)
 {
-	*r = (struct request){
-		.io = { .op = op,
-			.flags = r->io.flags,
-			.offset = offset,
-			.len = len,
-			.buf = buf,
-			.queue_data = host.queues[queue].data },
-	};
-	r->io.scratch = r->scratch;
-	host.plugin->submit(host.volume, &r->io);
+	t_host_submit(&host, r, queue,
+		      (struct rbp_io){ .op = op,
+				       .flags = r->io.flags,
+				       .offset = offset,
+				       .len = len,
+				       .buf = buf });
 }
 
-static int result(const struct request *r)
+static int result(const struct t_request *r)
 {
-	while (!r->has_ended)
-		turn();
-	return r->res;
+	return t_host_result(&host, r);
 }
 
 static int run(enum rbp_op op, uint32_t flags, uint64_t offset, uint64_t len,
 	       void *buf)
 {
-	struct request r = { .io.flags = flags };
+	struct t_request r = { .io.flags = flags };
 
 	submit(&r, 0, op, offset, len, buf);
 	return result(&r);
@@ -889,32 +693,10 @@ struct setup {
 
 static const struct export usual = { .size = DISK_LEN, .flags = USUAL };
 
-static void add_queue(unsigned int i)
-{
-	assert_int_equal(host.plugin->queue_add(host.volume, &host.queues[i],
-						&host.queues[i].data),
-			 0);
-}
-
 static void begin(const struct export *x)
 {
-	static const struct rbp_host functions = {
-		.size = sizeof(functions),
-		.done = host_done,
-		.log = host_log,
-		.resized = host_resized,
-		.watch_add = host_watch_add,
-		.watch_set = host_watch_set,
-		.watch_del = host_watch_del,
-		.timer_add = host_timer_add,
-		.timer_set = host_timer_set,
-		.timer_stop = host_timer_stop,
-		.timer_del = host_timer_del,
-	};
-
-	memset(&host, 0, sizeof(host));
+	t_host_begin(&host);
 	memset(server.disk, 0, sizeof(server.disk));
-	changed_fd = eventfd(0, EFD_NONBLOCK);
 	server_change(x);
 	server_be_odd((struct odd){ 0 });
 	server.addr.sun_family = AF_UNIX;
@@ -922,10 +704,7 @@ static void begin(const struct export *x)
 		 "/tmp/test_nbd.%d", (int)getpid());
 	unlink(server.addr.sun_path);
 	server_start();
-	host.plugin = rdma_block_plugin_1(&functions);
-	assert_non_null(host.plugin);
-	assert_in_range(host.plugin->scratch_len, 1,
-			sizeof(((struct request *)0)->scratch));
+	t_host_plug(&host, rdma_block_plugin_1(&t_host_functions));
 }
 
 static int open_volume(const struct setup *s, char *msg, size_t msg_len)
@@ -955,7 +734,7 @@ static void start(const struct setup *s)
 	begin(&s->export);
 	assert_int_equal(open_volume(s, msg, sizeof(msg)), 0);
 	for (unsigned int i = 0; i < s->queue_cnt; i++)
-		add_queue(i);
+		t_host_add_queue(&host, i);
 }
 
 static void start_usual(void)
@@ -965,25 +744,13 @@ static void start_usual(void)
 	start(&s);
 }
 
-static void del_queue(unsigned int i)
-{
-	if (host.queues[i].data)
-		host.plugin->queue_del(host.queues[i].data);
-	host.queues[i].data = NULL;
-}
-
 static void stop(void)
 {
-	for (unsigned int i = 0; i < QUEUE_MAX; i++)
-		del_queue(i);
+	t_host_del_queues(&host);
 	host.plugin->close(host.volume);
 	server_stop();
-	close(changed_fd);
 	atomic_store(&later_s, 0);
-	for (unsigned int i = 0; i < WATCH_MAX; i++)
-		assert_false(host.watches[i].is_used);
-	for (unsigned int i = 0; i < TIMER_MAX; i++)
-		assert_false(host.timers[i].is_used);
+	t_host_end(&host);
 }
 
 /* ---- what a volume is ---- */
@@ -1088,7 +855,6 @@ static void open_export(void **state)
 		assert_true(open_volume(&s, msg, sizeof(msg)) < 0);
 		assert_non_null(strstr(msg, row->refused));
 		server_stop();
-		close(changed_fd);
 		return;
 	}
 	assert_int_equal(open_volume(&s, msg, sizeof(msg)), 0);
@@ -1111,7 +877,6 @@ static void no_server(void **state)
 	server_stop();
 	assert_int_equal(open_volume(&s, msg, sizeof(msg)), -ENOTCONN);
 	assert_non_null(strstr(msg, "is the NBD server running?"));
-	close(changed_fd);
 }
 
 /* ---- I/O ---- */
@@ -1189,7 +954,7 @@ static void error(void **state)
 	struct setup s = { { DISK_LEN, USUAL, 512, 4096, 8192 },
 			   .wait_s = 30,
 			   .queue_cnt = 1 };
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	s.export.is_plain = row->is_plain;
 	start(&s);
@@ -1219,7 +984,7 @@ static const struct short_row short_rows[] = {
 static void answer_is_not_complete(void **state)
 {
 	const struct short_row *row = *state;
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	start_usual();
 	server_be_odd((struct odd){ row->answer,
@@ -1267,7 +1032,7 @@ static void answers_come_in_parts(void **state)
 {
 	const struct part_row *row = *state;
 	struct setup s = { { DISK_LEN, USUAL }, .wait_s = 30, .queue_cnt = 1 };
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	s.export.is_plain = row->is_plain;
 	start(&s);
@@ -1309,7 +1074,7 @@ static void requests_of_a_turn(void **state)
 {
 	const struct many_row *row = *state;
 	uint64_t len = DISK_LEN / row->cnt / 512 * 512;
-	static struct request r[64];
+	static struct t_request r[64];
 	static uint8_t in[DISK_LEN], out[DISK_LEN];
 
 	start_usual();
@@ -1346,7 +1111,7 @@ static const struct outside_row {
 static void answer_outside_is_refused(void **state)
 {
 	const struct outside_row *row = *state;
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	start_usual();
 	memset(server.disk, 5, 16384);
@@ -1400,7 +1165,7 @@ static const struct extent_row extent_rows[] = {
 static void extent(void **state)
 {
 	const struct extent_row *row = *state;
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	start_usual();
 	server.extent_cnt = row->extents[2] ? 4 : 2;
@@ -1423,17 +1188,17 @@ static void shared_connection_moves(void **state)
 				 .wait_s = 30,
 				 .has_many = false,
 				 .queue_cnt = 2 };
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	start(&s);
 	server_be_odd((struct odd){ ANSWER_HOLD, CMD_READ, .cnt = 1 });
 	submit(&r, 1, RBP_READ, 0, 4096, buf);
 	wait_for_text(server.log, "R4096@0");
-	del_queue(0);
+	t_host_del_queue(&host, 0);
 	assert_false(r.has_ended);
 	server_let_go();
 	assert_int_equal(result(&r), 0);
-	add_queue(0);
+	t_host_add_queue(&host, 0);
 	assert_int_equal(run_read(), 0);
 	assert_int_equal(server.peer_cnt, 1);
 	stop();
@@ -1446,7 +1211,7 @@ static void each_queue_has_a_connection(void **state)
 				 .wait_s = 30,
 				 .has_many = true,
 				 .queue_cnt = 2 };
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	start(&s);
 	assert_int_equal(server.peer_cnt, 2);
@@ -1456,8 +1221,8 @@ static void each_queue_has_a_connection(void **state)
 	wait_for_text(server.log, "R4096@0");
 	assert_int_equal(run_read(), 0);
 	assert_false(r.has_ended);
-	del_queue(0);
-	add_queue(0);
+	t_host_del_queue(&host, 0);
+	t_host_add_queue(&host, 0);
 	assert_int_equal(run_read(), 0);
 	assert_int_equal(server.peer_cnt, 2);
 	server_stop();
@@ -1481,7 +1246,7 @@ static void no_memory_for_a_queue(void **state)
 				 -ENOMEM);
 		host.lacks_watches = 0;
 	}
-	add_queue(0);
+	t_host_add_queue(&host, 0);
 	assert_int_equal(run_read(), 0);
 	stop();
 }
@@ -1560,7 +1325,7 @@ static void write_beside_a_flush_is_not_covered(void **state)
 				 .wait_s = 30,
 				 .has_many = true,
 				 .queue_cnt = 2 };
-	struct request flush = { 0 };
+	struct t_request flush = { 0 };
 
 	start(&s);
 	server_be_odd((struct odd){ ANSWER_NONE, CMD_FLUSH, .cnt = 1 });
@@ -1578,7 +1343,7 @@ static void write_beside_a_flush_is_not_covered(void **state)
  * back. */
 static void server_is_away(void **state)
 {
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	start_usual();
 	server_stop();
@@ -1586,7 +1351,7 @@ static void server_is_away(void **state)
 	submit(&r, 0, RBP_READ, 0, 4096, buf);
 	wait_for_text(host.log, "trying again");
 	assert_false(r.has_ended);
-	fire_timer(30000);
+	t_host_fire(&host, 30000);
 	assert_true(r.has_ended);
 	assert_int_equal(r.res, -EIO);
 	assert_true(has_text(host.log, "has been away for 30 seconds"));
@@ -1608,7 +1373,7 @@ static void endless_wait(void **state)
 	start(&s);
 	server_stop();
 	wait_for_text(host.log, "the connection to the server is lost");
-	fire_timer((uint64_t)INT32_MAX * 1000);
+	t_host_fire(&host, (uint64_t)INT32_MAX * 1000);
 	assert_true(has_text(host.log, "has been away for 2147483647 seconds"));
 	server_start();
 	stop();
@@ -1657,7 +1422,7 @@ static void other_export(void **state)
 				 .wait_s = 30,
 				 .has_many = true,
 				 .queue_cnt = 1 };
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	start(&s);
 	server_stop();
@@ -1697,7 +1462,7 @@ static void silent_server(void **state)
 {
 	const struct setup s = { usual, .wait_s = 30, .timeout_s = 60,
 				 .queue_cnt = 1 };
-	struct request r = { 0 };
+	struct t_request r = { 0 };
 
 	start(&s);
 	server_be_odd((struct odd){ ANSWER_NONE, CMD_READ, .cnt = 1 });
@@ -1706,12 +1471,12 @@ static void silent_server(void **state)
 	atomic_store(&later_s, 40);
 	assert_int_equal(run(RBP_WRITE, 0, 0, 512, buf), 0);
 	atomic_store(&later_s, 61);
-	fire_timer(60000);
+	t_host_fire(&host, 60000);
 	assert_false(has_text(host.log, "has not answered"));
 	atomic_store(&later_s, 101);
-	for (unsigned int i = 0; i < TIMER_MAX; i++) {
+	for (unsigned int i = 0; i < T_HOST_TIMERS; i++) {
 		if (host.timers[i].is_set)
-			fire_timer(host.timers[i].delay_ms);
+			t_host_fire(&host, host.timers[i].delay_ms);
 	}
 	assert_true(has_text(host.log, "has not answered for 60 seconds"));
 	assert_int_equal(result(&r), 0);
@@ -1731,12 +1496,10 @@ static void no_memory_for_a_connection(void **state)
 
 static void old_host(void **state)
 {
-	const struct rbp_host old = {
-		.size = offsetof(struct rbp_host, watch_add),
-		.log = host_log,
-	};
+	struct rbp_host old = t_host_functions;
 
-	memset(&host, 0, sizeof(host));
+	old.size = offsetof(struct rbp_host, watch_add);
+	t_host_begin(&host);
 	assert_null(rdma_block_plugin_1(&old));
 	assert_true(has_text(host.log, "too old"));
 }
