@@ -1,110 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The store srp, with a target in memory in place of libsrpi. */
-#include "plugins/rdma_block_plugin.h"
+#include "tests/lib/t_host.h"
 
 #include "tests/lib/t_must.h"
 #include "tests/lib/t_srpi.h"
 #include "tests/lib/t_table.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 #define DISK_LEN (4u << 20)
 #define BLOCK	 512u
 #define PIECE	 (128u << 10) /* the store cuts I/O into these */
 
-struct request {
-	struct rbp_io io;
-	bool has_ended;
-	int res;
-	_Alignas(16) uint8_t scratch[1024];
-};
+static struct t_host host;
+static struct srpi_session *target;
 
-static struct {
-	const struct rbp_plugin *plugin;
-	struct srpi_session *target;
-	void *volume;
-	struct rbp_info info;
-	/* guarded by the lock */
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	char log[1024];
-	unsigned int resized_cnt;
-} world = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.changed = PTHREAD_COND_INITIALIZER,
-};
-
-/* ---- the host ---- */
-
-static void host_done(struct rbp_io *io, int res)
-{
-	struct request *r = (struct request *)(void *)io;
-
-	pthread_mutex_lock(&world.lock);
-	T_MUST(!r->has_ended);
-	r->has_ended = true;
-	r->res = res;
-	pthread_cond_signal(&world.changed);
-	pthread_mutex_unlock(&world.lock);
-}
-
-__attribute__((format(printf, 3, 4))) static void
-host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(world.log, sizeof(world.log), fmt, args);
-	va_end(args);
-}
-
-static void host_resized(struct rbp_vol *vol)
-{
-	world.resized_cnt++;
-}
-
-static void submit(struct request *r, enum rbp_op op, uint32_t flags,
+static void submit(struct t_request *r, enum rbp_op op, uint32_t flags,
 		   uint64_t offset, uint64_t len, void *buf)
 {
-	*r = (struct request){ .io = { .op = op,
+	t_host_submit(&host, r, 0,
+		      (struct rbp_io){ .op = op,
 				       .flags = flags,
 				       .offset = offset,
 				       .len = len,
-				       .buf = buf } };
-	r->io.scratch = r->scratch;
-	world.plugin->submit(world.volume, &r->io);
+				       .buf = buf });
 }
 
-static int result(const struct request *r)
+static int result(const struct t_request *r)
 {
-	pthread_mutex_lock(&world.lock);
-	while (!r->has_ended)
-		pthread_cond_wait(&world.changed, &world.lock);
-	pthread_mutex_unlock(&world.lock);
-	return r->res;
+	return t_host_result(&host, r);
 }
 
 /* ---- the volume ---- */
 
 static void begin(void)
 {
-	static const struct rbp_host host = {
-		.size = sizeof(host),
-		.done = host_done,
-		.log = host_log,
-		.resized = host_resized,
-	};
-
-	world.plugin = rdma_block_plugin_1(&host);
-	assert_in_range(world.plugin->scratch_len, 1,
-			sizeof(((struct request *)0)->scratch));
-	world.target = t_srpi_new(NULL, DISK_LEN, BLOCK);
-	world.target->info.unmap_granularity = 4096;
-	world.log[0] = '\0';
-	world.resized_cnt = 0;
-	t_srpi_login = (struct t_srpi_login){ .session = world.target };
+	t_host_begin(&host);
+	t_host_plug(&host, rdma_block_plugin_1(&t_host_functions));
+	target = t_srpi_new(NULL, DISK_LEN, BLOCK);
+	target->info.unmap_granularity = 4096;
+	t_srpi_login = (struct t_srpi_login){ .session = target };
 }
 
 static int open_volume(const char *location, uint64_t wait_s, char *msg,
@@ -113,9 +49,9 @@ static int open_volume(const char *location, uint64_t wait_s, char *msg,
 	const struct rbp_arg args[] = { { "wait", NULL, wait_s },
 					{ NULL, NULL, 0 } };
 
-	world.info = (struct rbp_info){ .size = sizeof(world.info) };
-	return world.plugin->open(NULL, location, args, &world.volume,
-				  &world.info, msg, msg_len);
+	host.info = (struct rbp_info){ .size = sizeof(host.info) };
+	return host.plugin->open(NULL, location, args, &host.volume, &host.info,
+				 msg, msg_len);
 }
 
 static void start(void)
@@ -128,13 +64,14 @@ static void start(void)
 
 static void end(void)
 {
+	t_host_end(&host);
 	assert_int_equal(t_srpi_login.open_cnt, 0);
-	t_srpi_free(world.target);
+	t_srpi_free(target);
 }
 
 static void stop(void)
 {
-	world.plugin->close(world.volume);
+	host.plugin->close(host.volume);
 	end();
 }
 
@@ -183,7 +120,7 @@ static void describe(void **state)
 	char msg[600];
 
 	begin();
-	v = &world.target->info;
+	v = &target->info;
 	v->read_only = row->read_only;
 	v->fua = !row->has_no_fua;
 	v->unmap = !row->has_no_unmap;
@@ -193,12 +130,12 @@ static void describe(void **state)
 	v->physical_block_size = 4096;
 	strcpy(v->naa, "naa.6001");
 	assert_int_equal(open_volume("//host/disk", 15, msg, sizeof(msg)), 0);
-	assert_int_equal(world.info.caps, row->caps);
-	assert_int_equal(world.info.bytes, DISK_LEN);
-	assert_int_equal(world.info.block_size, BLOCK);
-	assert_int_equal(world.info.optimal_io, 4096);
-	assert_int_equal(world.info.unmap_granularity, v->unmap_granularity);
-	assert_string_equal(world.info.identity, "naa.6001");
+	assert_int_equal(host.info.caps, row->caps);
+	assert_int_equal(host.info.bytes, DISK_LEN);
+	assert_int_equal(host.info.block_size, BLOCK);
+	assert_int_equal(host.info.optimal_io, 4096);
+	assert_int_equal(host.info.unmap_granularity, v->unmap_granularity);
+	assert_string_equal(host.info.identity, "naa.6001");
 	stop();
 }
 
@@ -246,8 +183,8 @@ static void choose(void **state)
 	int err;
 
 	begin();
-	world.target->volumes = row->volumes;
-	world.target->wanted = row->wanted;
+	target->volumes = row->volumes;
+	target->wanted = row->wanted;
 	err = open_volume("//host", 15, msg, sizeof(msg));
 	assert_int_equal(err, row->refused ? -ENOENT : 0);
 	if (!row->refused) {
@@ -350,7 +287,7 @@ static const struct io_row io_rows[] = {
 /* @from: the data that was there before, or that was written. */
 static void expect_data(const struct io_row *row)
 {
-	const uint8_t *disk = world.target->disk;
+	const uint8_t *disk = target->disk;
 	bool clears = row->op == RBP_ZERO || row->op == RBP_UNMAP;
 	uint64_t end_at = row->offset + row->len;
 
@@ -363,19 +300,19 @@ static void expect_data(const struct io_row *row)
 static void io(void **state)
 {
 	const struct io_row *row = *state;
-	struct request r;
+	struct t_request r;
 
 	start();
 	for (unsigned int i = 0; i < DISK_LEN; i++) {
-		world.target->disk[i] = (uint8_t)(i % 251);
+		target->disk[i] = (uint8_t)(i % 251);
 		buf[i] = (uint8_t)(i % 241);
 	}
-	world.target->fail_nth = row->fail_nth;
-	world.target->fail_err = row->fail_err;
+	target->fail_nth = row->fail_nth;
+	target->fail_err = row->fail_err;
 	submit(&r, row->op, row->flags, row->offset, row->len,
 	       row->op == RBP_READ || row->op == RBP_WRITE ? buf : NULL);
 	assert_int_equal(result(&r), row->res);
-	assert_string_equal(world.target->log, row->commands);
+	assert_string_equal(target->log, row->commands);
 	assert_int_equal(r.io.progress, row->progress);
 	if (!row->res)
 		expect_data(row);
@@ -384,10 +321,10 @@ static void io(void **state)
 
 static void extent(void **state)
 {
-	struct request r;
+	struct t_request r;
 
 	start();
-	memset(world.target->mapped + 8, 1, 4);
+	memset(target->mapped + 8, 1, 4);
 	submit(&r, RBP_EXTENT, 0, 0, 65536, NULL);
 	assert_int_equal(result(&r), 0);
 	assert_int_equal(r.io.extent_len, 8 * BLOCK);
@@ -397,8 +334,8 @@ static void extent(void **state)
 	assert_int_equal(r.io.extent_len, 4 * BLOCK);
 	assert_int_equal(r.io.extent_mapped, 1);
 	/* A target that cannot tell: all is data. */
-	world.target->fail_nth = 3;
-	world.target->fail_err = -EOPNOTSUPP;
+	target->fail_nth = 3;
+	target->fail_err = -EOPNOTSUPP;
 	submit(&r, RBP_EXTENT, 0, 0, 65536, NULL);
 	assert_int_equal(result(&r), 0);
 	assert_int_equal(r.io.extent_len, 65536);
@@ -409,15 +346,15 @@ static void extent(void **state)
 /* A flush that was not sent has lost nothing; another error may have. */
 static void refused_flush(void **state)
 {
-	struct request r;
+	struct t_request r;
 
 	start();
-	world.target->state = SRPI_FAIL_FAST;
-	world.target->fail_nth = 1;
-	world.target->fail_err = -EIO;
+	target->state = SRPI_FAIL_FAST;
+	target->fail_nth = 1;
+	target->fail_err = -EIO;
 	submit(&r, RBP_FLUSH, 0, 0, 0, NULL);
 	assert_int_equal(result(&r), -ENOTCONN);
-	world.target->fail_nth = 2;
+	target->fail_nth = 2;
 	submit(&r, RBP_READ, 0, 0, 512, buf);
 	assert_int_equal(result(&r), -EIO);
 	stop();
@@ -439,11 +376,11 @@ static void look_at_sent(struct srpi_session *s)
 /* There are 256 buffers: what gets none waits, and goes on in order. */
 static void more_requests_than_buffers(void **state)
 {
-	static struct request requests[MANY];
-	static struct request flush;
+	static struct t_request requests[MANY];
+	static struct t_request flush;
 
 	start();
-	world.target->hold = true;
+	target->hold = true;
 	for (unsigned int i = 0; i < MANY; i++) {
 		memset(buf + i * BLOCK, (int)(i % 255) + 1, BLOCK);
 		submit(&requests[i], RBP_WRITE, 0, i * BLOCK, BLOCK,
@@ -452,14 +389,14 @@ static void more_requests_than_buffers(void **state)
 	/* It needs none, and is behind all that could be sent. */
 	submit(&flush, RBP_FLUSH, 0, 0, 0, NULL);
 	do
-		t_srpi_run(world.target, look_at_sent);
+		t_srpi_run(target, look_at_sent);
 	while (!sent.has_flush);
 	assert_int_equal(sent.cnt, 256 + 1);
-	t_srpi_run(world.target, t_srpi_let_go);
+	t_srpi_run(target, t_srpi_let_go);
 	for (unsigned int i = 0; i < MANY; i++)
 		assert_int_equal(result(&requests[i]), 0);
 	assert_int_equal(result(&flush), 0);
-	assert_memory_equal(world.target->disk, buf, MANY * BLOCK);
+	assert_memory_equal(target->disk, buf, MANY * BLOCK);
 	stop();
 }
 
@@ -471,7 +408,7 @@ static void grow(struct srpi_session *s)
 
 	s->info.size = 2 * DISK_LEN;
 	o->volume_resized(s, 1, o->state_arg); /* of another volume */
-	T_MUST(world.resized_cnt == 0);
+	T_MUST(host.resized_cnt == 0);
 	o->volume_resized(s, 0, o->state_arg);
 }
 
@@ -480,9 +417,9 @@ static void volume_grows(void **state)
 	uint64_t bytes = 0;
 
 	start();
-	t_srpi_run(world.target, grow);
-	assert_int_equal(world.resized_cnt, 1);
-	assert_int_equal(world.plugin->measure(world.volume, &bytes), 0);
+	t_srpi_run(target, grow);
+	assert_int_equal(host.resized_cnt, 1);
+	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
 	assert_int_equal(bytes, 2 * DISK_LEN);
 	stop();
 }
@@ -498,8 +435,8 @@ static void lose(struct srpi_session *s)
 static void lost_session_is_logged(void **state)
 {
 	start();
-	t_srpi_run(world.target, lose);
-	assert_string_equal(world.log,
+	t_srpi_run(target, lose);
+	assert_string_equal(host.log,
 			    "the session is blocked: the cable was pulled");
 	stop();
 }
