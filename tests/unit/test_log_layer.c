@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The layer log, above a store that answers at once. */
-#include "plugins/rdma_block_plugin.h"
+#include "tests/lib/t_host.h"
 
 #include "tests/lib/t_must.h"
 #include "tests/lib/t_table.h"
@@ -15,45 +15,18 @@
 
 #define HEADER "fio version 2 iolog\ndisk add\ndisk open\n"
 
+static struct t_host host;
+
 static struct {
-	const struct rbp_plugin *plugin;
-	void *volume;
 	char dir[32];
 	char path[64];
 	char msg[128];
-	char log[256];	     /* the last line of the layer */
-	struct rbp_io child; /* what the store got */
 	int store_res;
-	int res; /* of the last I/O */
-	unsigned int ended_cnt;
 } world;
 
-/* ---- the host ---- */
+/* ---- the store ---- */
 
-static void host_done(struct rbp_io *io, int res)
-{
-	world.res = res;
-	world.ended_cnt++;
-}
-
-__attribute__((format(printf, 3, 4))) static void
-host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(world.log, sizeof(world.log), fmt, args);
-	va_end(args);
-}
-
-static struct rbp_io *host_child(struct rbp_io *io)
-{
-	world.child = *io;
-	world.child.parent = io;
-	return &world.child;
-}
-
-static void host_below(struct rbp_io *child)
+static void below(struct rbp_io *child)
 {
 	child->extent_len = 512;
 	child->extent_mapped = 1;
@@ -65,23 +38,21 @@ static void host_below(struct rbp_io *child)
 
 static void begin(void)
 {
-	static const struct rbp_host host = {
-		.size = sizeof(host),
-		.done = host_done,
-		.log = host_log,
-		.child = host_child,
-		.below = host_below,
-	};
+	static struct rbp_host functions;
 
+	functions = t_host_functions;
+	functions.below = below;
+	t_host_begin(&host);
+	t_host_plug(&host, rdma_block_plugin_1(&functions));
 	memset(&world, 0, sizeof(world));
 	strcpy(world.dir, "/tmp/test_log.XXXXXX");
 	T_MUST(mkdtemp(world.dir));
 	snprintf(world.path, sizeof(world.path), "%s/log", world.dir);
-	world.plugin = rdma_block_plugin_1(&host);
 }
 
 static void end(void)
 {
+	t_host_end(&host);
 	unlink(world.path);
 	assert_int_equal(rmdir(world.dir), 0);
 }
@@ -92,15 +63,18 @@ static int open_layer(const char *path)
 					{ NULL, NULL, 0 } };
 	struct rbp_info info = { .size = sizeof(info) };
 
-	return world.plugin->open(NULL, NULL, args, &world.volume, &info,
-				  world.msg, sizeof(world.msg));
+	return host.plugin->open(NULL, NULL, args, &host.volume, &info,
+				 world.msg, sizeof(world.msg));
 }
 
-static void submit(enum rbp_op op, uint64_t offset, uint64_t len)
+/* It has ended when submit() returns. */
+static void submit(struct t_request *r, enum rbp_op op, uint64_t offset,
+		   uint64_t len)
 {
-	struct rbp_io io = { .op = op, .offset = offset, .len = len };
-
-	world.plugin->submit(world.volume, &io);
+	t_host_submit(
+		&host, r, 0,
+		(struct rbp_io){ .op = op, .offset = offset, .len = len });
+	assert_true(r->has_ended);
 }
 
 /* After close(): all is written. */
@@ -135,45 +109,47 @@ static const struct op_row op_rows[] = {
 static void line(void **state)
 {
 	const struct op_row *row = *state;
+	struct t_request r;
 	char text[256];
 
 	begin();
 	assert_int_equal(open_layer(world.path), 0);
-	submit(row->op, 512, 4096);
-	world.plugin->kick(world.volume, NULL);
-	world.plugin->close(world.volume);
+	submit(&r, row->op, 512, 4096);
+	host.plugin->kick(host.volume, NULL);
+	host.plugin->close(host.volume);
 	snprintf(text, sizeof(text), "%s%s", HEADER, row->line);
 	expect_file(text);
-	assert_string_equal(world.log, "");
+	assert_string_equal(host.log, "");
 	end();
 }
 
 /* The layer changes nothing that the store says. */
 static void result_passes(void **state)
 {
-	struct rbp_io io = { .op = RBP_READ, .len = 4096 };
+	struct t_request r;
 
 	begin();
 	assert_int_equal(open_layer(world.path), 0);
 	world.store_res = -EIO;
-	world.plugin->submit(world.volume, &io);
-	assert_int_equal(world.ended_cnt, 1);
-	assert_int_equal(world.res, -EIO);
-	assert_int_equal(io.progress, 1024);
-	assert_int_equal(io.extent_len, 512);
-	assert_int_equal(io.extent_mapped, 1);
-	world.plugin->close(world.volume);
+	submit(&r, RBP_READ, 0, 4096);
+	assert_int_equal(r.res, -EIO);
+	assert_int_equal(r.io.progress, 1024);
+	assert_int_equal(r.io.extent_len, 512);
+	assert_int_equal(r.io.extent_mapped, 1);
+	host.plugin->close(host.volume);
 	end();
 }
 
 static void old_log_is_continued(void **state)
 {
+	struct t_request r;
+
 	begin();
 	for (unsigned int i = 0; i < 2; i++) {
 		assert_int_equal(open_layer(world.path), 0);
-		submit(RBP_READ, i * 4096, 4096);
-		world.plugin->kick(world.volume, NULL);
-		world.plugin->close(world.volume);
+		submit(&r, RBP_READ, i * 4096, 4096);
+		host.plugin->kick(host.volume, NULL);
+		host.plugin->close(host.volume);
 	}
 	expect_file(HEADER "disk read 0 4096\ndisk read 4096 4096\n");
 	end();
@@ -206,13 +182,14 @@ static void refused(void **state)
 /* The volume goes on; the log says it once. */
 static void disk_is_full(void **state)
 {
+	struct t_request r;
+
 	begin();
 	assert_int_equal(open_layer("/dev/full"), 0);
-	submit(RBP_WRITE, 0, 4096);
-	assert_int_equal(world.ended_cnt, 1);
-	world.plugin->kick(world.volume, NULL);
-	world.plugin->close(world.volume);
-	assert_string_equal(world.log,
+	submit(&r, RBP_WRITE, 0, 4096);
+	host.plugin->kick(host.volume, NULL);
+	host.plugin->close(host.volume);
+	assert_string_equal(host.log,
 			    "cannot write the log: No space left on device");
 	end();
 }
@@ -238,6 +215,7 @@ static void *read_pipe(void *arg)
 static void slow_file(void **state)
 {
 	unsigned long long left_out = 0;
+	struct t_request r;
 	pthread_t reader;
 	void *cnt;
 	int fd;
@@ -247,18 +225,17 @@ static void slow_file(void **state)
 	fd = open(world.path, O_RDONLY | O_NONBLOCK);
 	assert_int_equal(open_layer(world.path), 0);
 	for (unsigned int i = 0; i < MANY; i++) {
-		submit(RBP_WRITE, i * 4096ull, 4096);
+		submit(&r, RBP_WRITE, i * 4096ull, 4096);
 		if (i % 1024 == 0)
-			world.plugin->kick(world.volume, NULL);
+			host.plugin->kick(host.volume, NULL);
 	}
-	assert_int_equal(world.ended_cnt, MANY);
 	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
 	assert_int_equal(pthread_create(&reader, NULL, read_pipe, &fd), 0);
-	world.plugin->close(world.volume);
+	host.plugin->close(host.volume);
 	pthread_join(reader, &cnt);
-	assert_int_equal(sscanf(world.log, "%llu requests are not in the log",
-				&left_out),
-			 1);
+	assert_int_equal(
+		sscanf(host.log, "%llu requests are not in the log", &left_out),
+		1);
 	assert_in_range(left_out, 1, MANY);
 	assert_int_equal(*(unsigned int *)cnt + left_out, MANY);
 	end();
