@@ -8,11 +8,11 @@
 
 #include "plugins/rbd/extent.h"
 #include "plugins/rbd/notes.h"
+#include "tests/lib/t_host.h"
 #include "tests/lib/t_must.h"
 #include "tests/lib/t_table.h"
 
 #include <errno.h>
-#include <semaphore.h>
 #include <string.h>
 
 #define DISK_LEN  (1u << 20)
@@ -50,16 +50,8 @@ static struct {
 	void *changed_user;
 } cluster;
 
-static struct {
-	const struct rbp_plugin *plugin;
-	void *volume;
-	struct rbp_info info;
-	char msg[256];
-	char log[TEXT_LEN];
-	sem_t done;
-	int res;
-	sem_t resized;
-} host;
+static struct t_host host;
+static char why[256]; /* the volume was refused */
 
 /* What was asked of a gateway. */
 static struct {
@@ -495,54 +487,17 @@ void rbdp_gateway_taken(struct rbdp_gateway *gw, uint64_t version)
 	write_down(gateway.log, "taken %llu", (unsigned long long)version);
 }
 
-/* ---- the host ---- */
-
-static void host_done(struct rbp_io *io, int res)
-{
-	host.res = res;
-	sem_post(&host.done);
-}
-
-__attribute__((format(printf, 3, 4))) static void
-host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(host.log, sizeof(host.log), fmt, args);
-	va_end(args);
-}
-
-static void host_resized(struct rbp_vol *vol)
-{
-	sem_post(&host.resized);
-}
-
-static void wait_for(sem_t *sem)
-{
-	while (sem_wait(sem))
-		;
-}
-
 /* ---- the volume ---- */
 
 static void begin(void)
 {
-	static const struct rbp_host functions = {
-		.size = sizeof(functions),
-		.done = host_done,
-		.log = host_log,
-		.resized = host_resized,
-	};
-
 	memset(&cluster, 0, sizeof(cluster));
 	memset(&gateway, 0, sizeof(gateway));
-	memset(&host, 0, sizeof(host));
-	sem_init(&host.done, 0, 0);
-	sem_init(&host.resized, 0, 0);
+	t_host_begin(&host);
 	cluster.size = DISK_LEN;
 	cluster.id = "abc";
-	host.plugin = rdma_block_plugin_1(&functions);
+	t_host_plug(&host, rdma_block_plugin_1(&t_host_functions));
+	why[0] = '\0';
 }
 
 struct args {
@@ -581,7 +536,7 @@ static int open_volume(const char *location, const struct args *a,
 		.open_flags = read_only ? RBP_OPEN_READ_ONLY : 0,
 	};
 	return host.plugin->open(NULL, location, args, &host.volume, &host.info,
-				 host.msg, sizeof(host.msg));
+				 why, sizeof(why));
 }
 
 static const struct args usual = { .timeout_s = 30 };
@@ -595,7 +550,9 @@ static void start(void)
 
 static void stop(void)
 {
+	t_host_del_queues(&host);
 	host.plugin->close(host.volume);
+	t_host_end(&host);
 	assert_int_equal(cluster.opened, 0);
 	assert_null(gateway.started);
 }
@@ -639,7 +596,7 @@ static void location(void **state)
 	err = open_volume(row->location, &usual, false);
 	assert_int_equal(err, row->opens ? 0 : -EINVAL);
 	if (!row->opens) {
-		assert_non_null(strstr(host.msg, "is not POOL/IMAGE"));
+		assert_non_null(strstr(why, "is not POOL/IMAGE"));
 		assert_int_equal(cluster.opened, 0);
 		return;
 	}
@@ -702,7 +659,7 @@ static void failure(void **state)
 	cluster.failing = row->failing;
 	cluster.err = row->err;
 	assert_int_equal(open_volume("pool/image", &usual, false), row->err);
-	assert_non_null(strstr(host.msg, row->text));
+	assert_non_null(strstr(why, row->text));
 	assert_int_equal(cluster.opened, 0);
 }
 
@@ -834,7 +791,7 @@ static void args(void **state)
 	err = open_volume("pool/image", &row->args, row->read_only);
 	if (row->refused) {
 		assert_true(err < 0);
-		assert_non_null(strstr(host.msg, row->refused));
+		assert_non_null(strstr(why, row->refused));
 		assert_int_equal(cluster.opened, 0);
 		return;
 	}
@@ -895,17 +852,11 @@ static void info(void **state)
 
 static uint8_t buf[DISK_LEN];
 
-static int run(struct rbp_io *io)
+static int run(struct t_request *r, struct rbp_io io)
 {
-	static _Alignas(16) uint8_t scratch[128];
-
-	T_MUST(host.plugin->scratch_len <= sizeof(scratch));
-	io->scratch = scratch;
-	assert_int_equal(
-		host.plugin->queue_add(host.volume, NULL, &io->queue_data), 0);
-	host.plugin->submit(host.volume, io);
-	wait_for(&host.done);
-	return host.res;
+	t_host_add_queue(&host, 0);
+	t_host_submit(&host, r, 0, io);
+	return t_host_result(&host, r);
 }
 
 struct io_row {
@@ -928,14 +879,15 @@ static const struct io_row io_rows[] = {
 static void io(void **state)
 {
 	const struct io_row *row = *state;
-	struct rbp_io io_of_row = { .op = row->op,
-				    .flags = row->flags,
-				    .offset = 512,
-				    .len = 4096,
-				    .buf = buf };
+	const struct rbp_io io_of_row = { .op = row->op,
+					  .flags = row->flags,
+					  .offset = 512,
+					  .len = 4096,
+					  .buf = buf };
+	struct t_request r;
 
 	start();
-	assert_int_equal(run(&io_of_row), 0);
+	assert_int_equal(run(&r, io_of_row), 0);
 	assert_string_equal(cluster.log, row->calls);
 	assert_int_equal(cluster.opened, 4);
 	stop();
@@ -972,9 +924,10 @@ static const struct error_row error_rows[] = {
 static void error(void **state)
 {
 	const struct error_row *row = *state;
-	struct rbp_io io_of_row = {
+	const struct rbp_io io_of_row = {
 		.op = row->op, .offset = 512, .len = 4096, .buf = buf
 	};
+	struct t_request r;
 
 	begin();
 	cluster.has_cache = row->has_cache;
@@ -982,7 +935,7 @@ static void error(void **state)
 	cluster.size = row->size;
 	cluster.failing = row->failing;
 	cluster.err = row->err;
-	assert_int_equal(run(&io_of_row), row->res);
+	assert_int_equal(run(&r, io_of_row), row->res);
 	assert_int_equal(cluster.opened, 4);
 	assert_int_equal(strstr(host.log, "has not answered for 30 s") != NULL,
 			 row->err == -ETIMEDOUT);
@@ -1053,18 +1006,27 @@ static const struct extent_row extent_rows[] = {
 static void extent(void **state)
 {
 	const struct extent_row *row = *state;
-	struct rbp_io ask = { .op = RBP_EXTENT, .offset = AT, .len = 65536 };
+	const struct rbp_io ask = { .op = RBP_EXTENT,
+				    .offset = AT,
+				    .len = 65536 };
+	struct t_request r;
 
 	start();
 	cluster.by_object = row->by_object;
 	cluster.by_byte = row->by_byte;
-	assert_int_equal(run(&ask), 0);
-	assert_int_equal(ask.extent_len, row->len);
-	assert_int_equal(ask.extent_mapped, row->is_mapped);
+	assert_int_equal(run(&r, ask), 0);
+	assert_int_equal(r.io.extent_len, row->len);
+	assert_int_equal(r.io.extent_mapped, row->is_mapped);
 	stop();
 }
 
 /* ---- changes of the size ---- */
+
+static void wait_for_size(void)
+{
+	while (!host.resized_cnt)
+		t_host_turn(&host);
+}
 
 static void image_grows(void **state)
 {
@@ -1073,7 +1035,7 @@ static void image_grows(void **state)
 	start();
 	cluster.size = 2 * DISK_LEN + 100;
 	cluster.changed(cluster.changed_user);
-	wait_for(&host.resized);
+	wait_for_size();
 	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
 	assert_int_equal(bytes, 2 * DISK_LEN);
 	stop();
@@ -1082,7 +1044,8 @@ static void image_grows(void **state)
 /* The thread runs an extent after it has looked at the size. */
 static void size_is_not_known(void **state)
 {
-	struct rbp_io ask = { .op = RBP_EXTENT, .len = 512 };
+	const struct rbp_io ask = { .op = RBP_EXTENT, .len = 512 };
+	struct t_request r;
 	static const struct piece none[1];
 	uint64_t bytes;
 
@@ -1091,7 +1054,7 @@ static void size_is_not_known(void **state)
 	cluster.failing = "rbd_get_size";
 	cluster.err = -EIO;
 	cluster.changed(cluster.changed_user);
-	assert_int_equal(run(&ask), 0);
+	assert_int_equal(run(&r, ask), 0);
 	assert_non_null(strstr(host.log, "the old one stays in use"));
 	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
 	assert_int_equal(bytes, DISK_LEN);
@@ -1112,6 +1075,7 @@ static void gateway_is_asked(void **state)
 	struct rbp_io io_of_gateway = { .op = RBP_READ,
 					.len = 512,
 					.buf = buf };
+	struct t_request r;
 	struct rbp_paths paths = { .size = sizeof(paths) };
 
 	begin();
@@ -1128,19 +1092,19 @@ static void gateway_is_asked(void **state)
 	host.plugin->put_notes(host.volume, &io_of_gateway);
 	host.plugin->notes_taken(host.volume, 3);
 	assert_string_equal(gateway.log, "set get put taken 3");
-	assert_int_equal(run(&io_of_gateway), 0);
+	assert_int_equal(run(&r, io_of_gateway), 0);
 	/* An error may come from a fence. */
 	cluster.failing = "answer";
 	cluster.err = -EPERM;
-	assert_int_equal(run(&io_of_gateway), -ESHUTDOWN);
+	assert_int_equal(run(&r, io_of_gateway), -ESHUTDOWN);
 	assert_int_equal(gateway.judged, -EPERM);
 	gateway.judged = 0;
 	cluster.err = -ESHUTDOWN;
-	assert_int_equal(run(&io_of_gateway), -ESHUTDOWN);
+	assert_int_equal(run(&r, io_of_gateway), -ESHUTDOWN);
 	assert_int_equal(gateway.judged, 0);
 	gateway.refuses = true;
 	cluster.log[0] = '\0';
-	assert_int_equal(run(&io_of_gateway), -ESHUTDOWN);
+	assert_int_equal(run(&r, io_of_gateway), -ESHUTDOWN);
 	assert_string_equal(cluster.log, "");
 	assert_int_equal(gateway.inflight, 0);
 	stop();
@@ -1151,7 +1115,7 @@ static void gateway_does_not_start(void **state)
 	begin();
 	gateway.err = -EBUSY;
 	assert_int_equal(open_volume("pool/image", &two, false), -EBUSY);
-	assert_string_equal(host.msg, "no lock");
+	assert_string_equal(why, "no lock");
 	assert_int_equal(cluster.opened, 0);
 }
 
@@ -1161,7 +1125,7 @@ static void gateway_with_a_cache(void **state)
 	begin();
 	cluster.has_cache = true;
 	assert_int_equal(open_volume("pool/image", &two, false), -EINVAL);
-	assert_non_null(strstr(host.msg, "rbd_cache false"));
+	assert_non_null(strstr(why, "rbd_cache false"));
 	assert_int_equal(cluster.opened, 0);
 }
 
@@ -1211,7 +1175,7 @@ static void reopen(void **state)
 	cluster.has_cache = false;
 	assert_int_equal(gw->reopen(gw->user, &msg), 0);
 	/* Its size may have changed meanwhile. */
-	wait_for(&host.resized);
+	wait_for_size();
 	stop();
 }
 

@@ -7,11 +7,12 @@
  */
 #include "plugins/rbd/gateway.h"
 
+#include "tests/lib/t_host.h"
+#include "tests/lib/t_must.h"
 #include "tests/lib/t_table.h"
 
 #include <errno.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
@@ -38,14 +39,7 @@ static struct {
 	atomic_uint ack_cnt;
 } cluster;
 
-static struct {
-	sem_t done;
-	int res;
-	uint64_t version; /* of the notes */
-	int notes_res;
-	sem_t changed; /* its paths */
-	char log[256];
-} host;
+static struct t_host host;
 
 static _Atomic long later_ms;
 
@@ -264,36 +258,6 @@ static int reopen(void *user, const struct rbdp_msg *msg)
 	return cluster.reopen_error;
 }
 
-/* ---- the host ---- */
-
-static void host_done(struct rbp_io *io, int res)
-{
-	host.res = res;
-	sem_post(&host.done);
-}
-
-__attribute__((format(printf, 3, 4))) static void
-host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(host.log, sizeof(host.log), fmt, args);
-	va_end(args);
-}
-
-static void host_path_changed(struct rbp_vol *vol)
-{
-	sem_post(&host.changed);
-}
-
-static int host_notes(struct rbp_vol *vol, uint64_t version, const void *data,
-		      size_t len)
-{
-	host.version = version;
-	return host.notes_res;
-}
-
 /* ---- tests ---- */
 
 static void wait_for(sem_t *sem)
@@ -304,23 +268,13 @@ static void wait_for(sem_t *sem)
 
 static void begin(void)
 {
-	static const struct rbp_host functions = {
-		.size = sizeof(functions),
-		.done = host_done,
-		.log = host_log,
-		.path_changed = host_path_changed,
-		.notes = host_notes,
-	};
-
 	memset(&cluster, 0, sizeof(cluster));
-	memset(&host, 0, sizeof(host));
+	t_host_begin(&host);
 	memset(&gw, 0, sizeof(gw));
 	later_ms = 0;
 	cluster.version = 1;
-	sem_init(&host.done, 0, 0);
-	sem_init(&host.changed, 0, 0);
 	sem_init(&cluster.acked, 0, 0);
-	gw.host = &functions;
+	gw.host = &t_host_functions;
 	gw.img = &image;
 	gw.reopen = reopen;
 	gw.own = 1;
@@ -347,8 +301,7 @@ static void stop(void)
 	rbdp_gateway_stop(&gw);
 	pthread_cond_destroy(&gw.work);
 	pthread_mutex_destroy(&gw.lock);
-	sem_destroy(&host.done);
-	sem_destroy(&host.changed);
+	t_host_end(&host);
 	sem_destroy(&cluster.acked);
 }
 
@@ -359,22 +312,27 @@ static void be_fenced(void)
 	cluster.fenced = true;
 }
 
+/* Makes a request of @io that the gateway ends. */
+static struct rbp_io *prepare(struct t_request *r, struct rbp_io io)
+{
+	T_MUST(sizeof(struct rbdp_ask) <= sizeof(r->scratch));
+	t_host_prepare(&host, r, io);
+	return &r->io;
+}
+
 static int ask(void (*how)(struct rbdp_gateway *, struct rbp_io *),
 	       uint64_t version)
 {
-	struct rbdp_ask scratch;
-	struct rbp_io io = {
-		.scratch = &scratch,
+	const struct rbp_io io = {
 		.version = version,
 		.offset = 1, /* for rbdp_gateway_set() */
 		.buf = (void *)"new",
 		.len = 3,
 	};
+	struct t_request r;
 
-	how(&gw, &io);
-	while (sem_wait(&host.done))
-		;
-	return host.res;
+	how(&gw, prepare(&r, io));
+	return t_host_result(&host, &r);
 }
 
 static void fenced_gateway_reports_the_notes_as_a_standby(void **state)
@@ -383,7 +341,7 @@ static void fenced_gateway_reports_the_notes_as_a_standby(void **state)
 	be_fenced();
 	cluster.version = 7;
 	assert_int_equal(ask(rbdp_gateway_get_notes, 0), 0);
-	assert_int_equal(host.version, 7);
+	assert_int_equal(host.notes_version, 7);
 	assert_int_equal(gw.state, RBDP_STANDBY);
 	stop();
 }
@@ -408,7 +366,7 @@ static void fenced_gateway_puts_notes_as_a_standby(void **state)
 	be_fenced();
 	assert_int_equal(ask(rbdp_gateway_put_notes, 1), 0);
 	assert_int_equal(cluster.version, 2);
-	assert_int_equal(host.version, 2);
+	assert_int_equal(host.notes_version, 2);
 	stop();
 }
 
@@ -430,7 +388,7 @@ static void notes_that_are_put_count_once(void **state)
 	be_fenced();
 	assert_int_equal(ask(rbdp_gateway_put_notes, 1), 0);
 	assert_int_equal(cluster.version, 2);
-	assert_int_equal(host.version, 2);
+	assert_int_equal(host.notes_version, 2);
 	stop();
 }
 
@@ -514,7 +472,7 @@ static void claim_is_checked(void **state)
 	cluster.lost = true;
 	hear(OTHER, "2");
 	while (gw.state != RBDP_STANDBY)
-		wait_for(&host.changed);
+		t_host_turn(&host);
 	assert_non_null(strstr(host.log, "another target has taken"));
 	stop();
 }
@@ -566,20 +524,18 @@ static void silence(void **state)
 
 static void image_is_let_go(void **state)
 {
-	struct rbdp_ask scratch;
-	struct rbp_io io = { .scratch = &scratch }; /* offset 0 */
+	const struct rbp_io io = { 0 }; /* offset 0 */
+	struct t_request r;
 
 	start();
-	rbdp_gateway_set(&gw, &io);
-	wait_for(&host.done);
-	assert_int_equal(host.res, 0);
+	rbdp_gateway_set(&gw, prepare(&r, io));
+	assert_int_equal(t_host_result(&host, &r), 0);
 	assert_int_equal(gw.state, RBDP_STANDBY);
 	assert_string_equal(gw.owner, "");
 	assert_int_equal(active_one(), 0);
 	/* Again: nothing is to be done. */
-	rbdp_gateway_set(&gw, &io);
-	wait_for(&host.done);
-	assert_int_equal(host.res, 0);
+	rbdp_gateway_set(&gw, prepare(&r, io));
+	assert_int_equal(t_host_result(&host, &r), 0);
 	stop();
 }
 
@@ -672,17 +628,16 @@ static const struct judge_row judge_rows[] = {
 static void judge(void **state)
 {
 	const struct judge_row *row = *state;
-	struct rbdp_ask scratch;
-	struct rbp_io io = { .scratch = &scratch };
+	const struct rbp_io io = { 0 };
+	struct t_request r;
 
 	start();
 	let_it_turn();
 	cluster.lost = row->lost;
 	cluster.fenced = row->fenced;
 	cluster.failing = row->failing;
-	rbdp_gateway_judge(&gw, &io, -EIO);
-	wait_for(&host.done);
-	assert_int_equal(host.res, row->res);
+	rbdp_gateway_judge(&gw, prepare(&r, io), -EIO);
+	assert_int_equal(t_host_result(&host, &r), row->res);
 	stop();
 }
 
@@ -718,7 +673,7 @@ static void news(void **state)
 	host.notes_res = row->notes_res;
 	cluster.heard(&gw, 5, 6, row->notifier, (void *)"news", 4);
 	assert_int_equal(cluster.ack_cnt, row->acks);
-	assert_int_equal(host.version, row->version);
+	assert_int_equal(host.notes_version, row->version);
 	rbdp_gateway_taken(&gw, 7);
 	assert_int_equal(cluster.ack_cnt, row->acks);
 	rbdp_gateway_taken(&gw, 8);
@@ -760,25 +715,21 @@ static void standby_puts_notes(void **state)
 /* The put ends when older commands have ended here. */
 static void put_waits_for_the_host(void **state)
 {
-	struct rbdp_ask scratch;
-	struct rbp_io io = { .scratch = &scratch,
-			     .version = 1,
-			     .buf = (void *)"new",
-			     .len = 3 };
-	int cnt;
+	const struct rbp_io io = { .version = 1,
+				   .buf = (void *)"new",
+				   .len = 3 };
+	struct t_request r;
 
 	start();
 	let_it_turn();
 	host.notes_res = 1;
-	rbdp_gateway_put_notes(&gw, &io);
+	rbdp_gateway_put_notes(&gw, prepare(&r, io));
 	let_it_turn();
-	assert_int_equal(host.version, 2);
+	assert_int_equal(host.notes_version, 2);
 	rbdp_gateway_taken(&gw, 1);
-	sem_getvalue(&host.done, &cnt);
-	assert_int_equal(cnt, 0);
+	assert_false(t_host_has_ended(&host, &r));
 	rbdp_gateway_taken(&gw, 2);
-	wait_for(&host.done);
-	assert_int_equal(host.res, 0);
+	assert_int_equal(t_host_result(&host, &r), 0);
 	host.notes_res = 0;
 	stop();
 }
