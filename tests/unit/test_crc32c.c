@@ -8,18 +8,16 @@
  * The linker replaces pwrite(), fdatasync() and fallocate() of the layer by
  * functions of this file. CRC32C_ROUNDS sets the number of rounds.
  */
-#include "plugins/rdma_block_plugin.h"
+#include "tests/lib/t_host.h"
 
 #include "tests/lib/t_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -75,27 +73,18 @@ struct crash_row {
 };
 
 struct crash_io {
-	struct rbp_io io;
-	struct rbp_io child;
-	bool is_below; /* the child is still running */
+	struct t_request r; /* first: the host finds the request by it */
+	bool is_below;	    /* the child is still running */
 	int below_res;
 	bool is_done;
 	int res;
-	uint8_t scratch[512] __attribute__((aligned(16)));
 	_Alignas(uint64_t) uint8_t data[CRASH_IO_BLOCKS * CRASH_BLOCK];
 };
 
 static struct crash_world {
 	const struct crash_row *row;
-	const struct rbp_plugin *plugin;
 	char path[64];
 	int fd; /* of the file; its offset is not used */
-	void *volume;
-	void *queue;
-	int wake_fd;
-	void (*wake)(void *user, uint32_t events);
-	void *wake_user;
-	int done_fd;
 
 	pthread_mutex_t lock; /* guards all members below */
 	uint64_t seed;
@@ -114,6 +103,8 @@ static struct crash_world {
 	unsigned int busy; /* entries of ios in use */
 	struct crash_io ios[CRASH_IOS];
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct t_host host;
 
 /* xorshift64; under the lock */
 static uint64_t crash_chance(uint64_t below)
@@ -266,7 +257,7 @@ static void crash_file_install(void)
 static struct crash_io *crash_io_of(struct rbp_io *io)
 {
 	for (unsigned int i = 0; i < CRASH_IOS; i++) {
-		if (io == &world.ios[i].io || io == &world.ios[i].child)
+		if (io == &world.ios[i].r.io || io == &world.ios[i].r.child)
 			return &world.ios[i];
 	}
 	fail_msg("an I/O that nobody has submitted");
@@ -282,7 +273,7 @@ static bool crash_is_change(const struct rbp_io *io)
 static bool crash_is_in_flight(uint64_t block)
 {
 	for (unsigned int i = 0; i < CRASH_IOS; i++) {
-		const struct rbp_io *c = &world.ios[i].child;
+		const struct rbp_io *c = &world.ios[i].r.child;
 
 		if (world.ios[i].is_below && crash_is_change(c) &&
 		    block >= c->offset / CRASH_BLOCK &&
@@ -331,15 +322,6 @@ static void crash_store_read(const struct rbp_io *io)
 	}
 }
 
-static struct rbp_io *crash_child(struct rbp_io *io)
-{
-	struct crash_io *n = crash_io_of(io);
-
-	n->child = *io;
-	n->child.parent = io;
-	return &n->child;
-}
-
 static void crash_below(struct rbp_io *child)
 {
 	struct crash_io *n = crash_io_of(child);
@@ -378,14 +360,14 @@ static bool crash_store_ends_one(void)
 		return false;
 	pthread_mutex_lock(&world.lock);
 	n->is_below = false;
-	if (crash_is_change(&n->child) &&
-	    ((n->child.flags & RBP_FUA && !n->below_res) ||
+	if (crash_is_change(&n->r.child) &&
+	    ((n->r.child.flags & RBP_FUA && !n->below_res) ||
 	     !(world.row->caps & RBP_WRITE_CACHE)))
-		memcpy(world.left.stable + n->child.offset / CRASH_BLOCK,
-		       world.left.now + n->child.offset / CRASH_BLOCK,
-		       n->child.len / CRASH_BLOCK * sizeof(uint64_t));
+		memcpy(world.left.stable + n->r.child.offset / CRASH_BLOCK,
+		       world.left.now + n->r.child.offset / CRASH_BLOCK,
+		       n->r.child.len / CRASH_BLOCK * sizeof(uint64_t));
 	pthread_mutex_unlock(&world.lock);
-	n->child.ended(&n->child, n->below_res);
+	n->r.child.ended(&n->r.child, n->below_res);
 	return true;
 }
 
@@ -422,54 +404,7 @@ static void crash_done(struct rbp_io *io, int res)
 		crash_note(io, res || io->op == RBP_UNMAP ? CRASH_UNSURE
 							  : CRASH_WRITTEN);
 	pthread_mutex_unlock(&world.lock);
-	eventfd_write(world.done_fd, 1);
-}
-
-static void crash_log(struct rbp_vol *vol, enum rbp_log_level level,
-		      const char *fmt, ...)
-{
-}
-
-static struct rbp_watch *
-crash_watch_add(struct rbp_queue *queue, int fd, uint32_t events,
-		void (*ready)(void *user, uint32_t events), void *user)
-{
-	world.wake_fd = fd;
-	world.wake = ready;
-	world.wake_user = user;
-	return (struct rbp_watch *)&world.wake_fd;
-}
-
-static void crash_watch_del(struct rbp_watch *watch)
-{
-	world.wake = NULL;
-}
-
-static const struct rbp_host crash_host = {
-	.size = sizeof(crash_host),
-	.version = "test",
-	.done = crash_done,
-	.log = crash_log,
-	.child = crash_child,
-	.below = crash_below,
-	.watch_add = crash_watch_add,
-	.watch_del = crash_watch_del,
-};
-
-/* Does what the layer's thread has queued for the worker. False: nothing. */
-static bool crash_serve(int timeout_ms)
-{
-	struct pollfd fds[] = { { .fd = world.wake_fd, .events = POLLIN },
-				{ .fd = world.done_fd, .events = POLLIN } };
-	eventfd_t cnt;
-
-	if (poll(fds, 2, timeout_ms) <= 0)
-		return false;
-	if (fds[1].revents)
-		eventfd_read(world.done_fd, &cnt);
-	if (fds[0].revents)
-		world.wake(world.wake_user, RBP_READABLE);
-	return true;
+	t_host_wake();
 }
 
 static bool crash_is_busy(void)
@@ -488,8 +423,8 @@ static void crash_run(void)
 	while (crash_is_busy()) {
 		if (!crash_choose(2) && crash_store_ends_one())
 			continue;
-		if (!crash_serve(0) && !crash_store_ends_one())
-			crash_serve(-1);
+		if (!t_host_poll(&host, 0) && !crash_store_ends_one())
+			t_host_poll(&host, -1);
 	}
 }
 
@@ -497,16 +432,14 @@ static void crash_submit(struct crash_io *n, enum rbp_op op, uint32_t flags,
 			 uint64_t first, uint64_t cnt)
 {
 	uint64_t *p = (void *)n->data;
-
-	n->io = (struct rbp_io){
+	const struct rbp_io io = {
 		.op = op,
 		.flags = flags,
 		.offset = first * CRASH_BLOCK,
 		.len = cnt * CRASH_BLOCK,
 		.buf = op == RBP_READ || op == RBP_WRITE ? n->data : NULL,
-		.queue_data = world.queue,
-		.scratch = n->scratch,
 	};
+
 	pthread_mutex_lock(&world.lock);
 	for (uint64_t i = 0; i < cnt && op == RBP_WRITE; i++) {
 		world.write_cnt++;
@@ -515,10 +448,10 @@ static void crash_submit(struct crash_io *n, enum rbp_op op, uint32_t flags,
 	}
 	n->is_done = false;
 	world.busy++;
-	if (crash_is_change(&n->io))
-		crash_note(&n->io, CRASH_UNSURE);
+	if (crash_is_change(&io))
+		crash_note(&io, CRASH_UNSURE);
 	pthread_mutex_unlock(&world.lock);
-	world.plugin->submit(world.volume, &n->io);
+	t_host_submit(&host, &n->r, 0, io);
 }
 
 /* Does one I/O and waits. Returns its result. */
@@ -550,19 +483,16 @@ static void crash_open(void)
 	};
 	char msg[256] = "";
 
-	world.plugin = rdma_block_plugin_1(&crash_host);
-	assert_true(world.plugin->scratch_len <= sizeof(world.ios[0].scratch));
-	if (world.plugin->open(NULL, NULL, args, &world.volume, &info, msg,
-			       sizeof(msg)))
+	if (host.plugin->open(NULL, NULL, args, &host.volume, &info, msg,
+			      sizeof(msg)))
 		fail_msg("open: %s", msg);
-	assert_int_equal(
-		world.plugin->queue_add(world.volume, NULL, &world.queue), 0);
+	t_host_add_queue(&host, 0);
 }
 
 static void crash_close(void)
 {
-	world.plugin->queue_del(world.queue);
-	world.plugin->close(world.volume);
+	t_host_del_queues(&host);
+	host.plugin->close(host.volume);
 }
 
 /* The next life finds the data that the crash left. */
@@ -600,10 +530,11 @@ static void crash_read_all(void)
 {
 	for (uint64_t b = 0; b < CRASH_BLOCKS; b += CRASH_IO_BLOCKS) {
 		if (crash_do(RBP_READ, b, CRASH_IO_BLOCKS))
-			fail_msg("a good block looks bad: block %llu",
-				 (unsigned long long)(world.ios[0].io.progress /
-							      CRASH_BLOCK +
-						      b));
+			fail_msg(
+				"a good block looks bad: block %llu",
+				(unsigned long long)(world.ios[0].r.io.progress /
+							     CRASH_BLOCK +
+						     b));
 	}
 }
 
@@ -651,7 +582,7 @@ static void crash_any_ios(void)
 		crash_any_io(&world.ios[i]);
 	crash_run();
 	for (unsigned int i = 0; i < cnt; i++) {
-		if (world.ios[i].io.op == RBP_READ && world.ios[i].res)
+		if (world.ios[i].r.io.op == RBP_READ && world.ios[i].res)
 			fail_msg("a read fails that ought not to");
 	}
 }
@@ -691,6 +622,13 @@ static void crash_round(void)
 
 static void crash_begin(const struct crash_row *row, uint64_t seed)
 {
+	static struct rbp_host functions;
+
+	functions = t_host_functions;
+	functions.done = crash_done;
+	functions.below = crash_below;
+	t_host_begin(&host);
+	t_host_plug(&host, rdma_block_plugin_1(&functions));
 	memset(&world.left, 0, sizeof(world.left));
 	world.row = row;
 	world.seed = seed * 0x9e3779b97f4a7c15ull + 1;
@@ -706,14 +644,12 @@ static void crash_begin(const struct crash_row *row, uint64_t seed)
 	snprintf(world.path, sizeof(world.path), "/tmp/crc32c.XXXXXX");
 	world.fd = mkstemp(world.path);
 	assert_true(world.fd >= 0);
-	world.done_fd = eventfd(0, EFD_CLOEXEC);
-	assert_true(world.done_fd >= 0);
 	crash_open();
 }
 
 static void crash_end(void)
 {
-	close(world.done_fd);
+	t_host_end(&host);
 	close(world.fd);
 	unlink(world.path);
 }

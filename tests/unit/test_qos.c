@@ -3,11 +3,10 @@
  * The layer qos, by a clock that the test moves: clients on several queues, and
  * a store that answers at once. The linker replaces the layer's clock_gettime().
  */
-#include "plugins/rdma_block_plugin.h"
+#include "tests/lib/t_host.h"
 
 #include "tests/lib/t_table.h"
 
-#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
@@ -16,29 +15,10 @@
 #define NS_PER_S   1000000000ull
 #define KIB	   1024ull
 #define MIB	   (1024 * KIB)
-#define QUEUE_MAX  4
 #define CLIENT_MAX 6
 #define DEPTH_MAX  32
 /* A timer fires so much later than it was set to. */
 #define LATE_NS (8 * NS_PER_MS)
-
-struct rbp_queue {
-	void *data;
-	struct rbp_timer *timer;
-	struct rbp_watch *watch;
-};
-
-struct rbp_timer {
-	void (*fire)(void *user);
-	void *user;
-	uint64_t due; /* UINT64_MAX: it is not set */
-};
-
-struct rbp_watch {
-	int fd;
-	void (*ready)(void *user, uint32_t events);
-	void *user;
-};
 
 /* A client submits a request again think_ns after it has ended. */
 struct client {
@@ -52,21 +32,16 @@ struct client {
 };
 
 struct request {
-	struct rbp_io io;
-	struct rbp_io child;
+	struct t_request r; /* first: the host finds the request by it */
 	struct client *client;
 	bool waits;
 	uint64_t at; /* of its submission: past, or next */
-	_Alignas(16) uint8_t scratch[64];
 };
 
+static struct t_host host;
+
 static struct {
-	uint64_t now;
-	const struct rbp_plugin *plugin;
-	void *volumes[QUEUE_MAX];
-	struct rbp_queue queues[QUEUE_MAX];
-	struct rbp_timer timers[QUEUE_MAX];
-	struct rbp_watch watches[QUEUE_MAX];
+	void *volumes[T_HOST_QUEUES];
 	unsigned int queue_cnt;
 	struct request requests[CLIENT_MAX * DEPTH_MAX];
 	unsigned int request_cnt;
@@ -75,81 +50,31 @@ static struct {
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
-	ts->tv_sec = (time_t)(world.now / NS_PER_S);
-	ts->tv_nsec = (long)(world.now % NS_PER_S);
+	ts->tv_sec = (time_t)(host.now_ns / NS_PER_S);
+	ts->tv_nsec = (long)(host.now_ns % NS_PER_S);
 	return 0;
 }
 
-/* ---- the host ---- */
+/* ---- requests ---- */
 
-static struct request *request_of(struct rbp_io *io)
+static void request_done(struct rbp_io *io, int res)
 {
-	return (struct request *)(void *)((char *)io -
-					  offsetof(struct request, io));
-}
-
-static void host_done(struct rbp_io *io, int res)
-{
-	struct request *r = request_of(io);
+	struct request *r = (struct request *)(void *)io;
 	struct client *c = r->client;
-	uint64_t waited = world.now - r->at;
+	uint64_t waited = host.now_ns - r->at;
 
 	assert_int_equal(res, 0);
 	assert_true(r->waits);
 	r->waits = false;
-	r->at = world.now + c->think_ns;
+	r->at = host.now_ns + c->think_ns;
 	c->cnt++;
 	if (waited > c->longest_ns)
 		c->longest_ns = waited;
 }
 
-static void host_log(struct rbp_vol *vol, enum rbp_log_level level,
-		     const char *fmt, ...)
-{
-}
-
-static struct rbp_io *host_child(struct rbp_io *io)
-{
-	struct request *r = request_of(io);
-
-	r->child = *io;
-	r->child.parent = io;
-	return &r->child;
-}
-
-static void host_below(struct rbp_io *child)
+static void below(struct rbp_io *child)
 {
 	child->ended(child, 0);
-}
-
-static struct rbp_watch *
-host_watch_add(struct rbp_queue *queue, int fd, uint32_t events,
-	       void (*ready)(void *user, uint32_t events), void *user)
-{
-	*queue->watch =
-		(struct rbp_watch){ .fd = fd, .ready = ready, .user = user };
-	return queue->watch;
-}
-
-static void host_watch_del(struct rbp_watch *watch)
-{
-}
-
-static struct rbp_timer *host_timer_add(struct rbp_queue *queue,
-					void (*fire)(void *user), void *user)
-{
-	*queue->timer = (struct rbp_timer){ fire, user, UINT64_MAX };
-	return queue->timer;
-}
-
-static void host_timer_set(struct rbp_timer *timer, uint64_t delay_ms)
-{
-	timer->due = world.now + delay_ms * NS_PER_MS + LATE_NS;
-}
-
-static void host_timer_del(struct rbp_timer *timer)
-{
-	timer->due = UINT64_MAX;
 }
 
 /* ---- the world ---- */
@@ -157,18 +82,7 @@ static void host_timer_del(struct rbp_timer *timer)
 /* @queue_cnt volumes of one group, each with one queue. */
 static void start(unsigned int queue_cnt, uint64_t iops, uint64_t bps)
 {
-	static const struct rbp_host host = {
-		.size = sizeof(host),
-		.done = host_done,
-		.log = host_log,
-		.child = host_child,
-		.below = host_below,
-		.watch_add = host_watch_add,
-		.watch_del = host_watch_del,
-		.timer_add = host_timer_add,
-		.timer_set = host_timer_set,
-		.timer_del = host_timer_del,
-	};
+	static struct rbp_host functions;
 	static unsigned int group; /* of its own, also after a failed test */
 	char name[32];
 	char msg[128];
@@ -179,33 +93,33 @@ static void start(unsigned int queue_cnt, uint64_t iops, uint64_t bps)
 	};
 
 	snprintf(name, sizeof(name), "g%u", group++);
+	functions = t_host_functions;
+	functions.done = request_done;
+	functions.below = below;
 	memset(&world, 0, sizeof(world));
-	world.now = NS_PER_S;
-	world.plugin = rdma_block_plugin_1(&host);
+	t_host_begin(&host);
+	host.now_ns = NS_PER_S;
+	t_host_plug(&host, rdma_block_plugin_1(&functions));
 	world.queue_cnt = queue_cnt;
 	for (unsigned int i = 0; i < queue_cnt; i++) {
-		struct rbp_queue *q = &world.queues[i];
 		struct rbp_info info = { .size = sizeof(info) };
 
-		q->timer = &world.timers[i];
-		q->watch = &world.watches[i];
-		assert_int_equal(world.plugin->open(NULL, NULL, args,
-						    &world.volumes[i], &info,
-						    msg, sizeof(msg)),
+		assert_int_equal(host.plugin->open(NULL, NULL, args,
+						   &world.volumes[i], &info,
+						   msg, sizeof(msg)),
 				 0);
-		assert_int_equal(
-			world.plugin->queue_add(world.volumes[i], q, &q->data),
-			0);
+		host.volume = world.volumes[i];
+		t_host_add_queue(&host, i);
 	}
 }
 
 /* Nothing waits. */
 static void stop(void)
 {
-	for (unsigned int i = 0; i < world.queue_cnt; i++) {
-		world.plugin->queue_del(world.queues[i].data);
-		world.plugin->close(world.volumes[i]);
-	}
+	t_host_del_queues(&host);
+	for (unsigned int i = 0; i < world.queue_cnt; i++)
+		host.plugin->close(world.volumes[i]);
+	t_host_end(&host);
 }
 
 static void add_client(struct client *c)
@@ -214,11 +128,7 @@ static void add_client(struct client *c)
 		struct request *r = &world.requests[world.request_cnt++];
 
 		r->client = c;
-		r->io.op = RBP_WRITE;
-		r->io.len = c->len;
-		r->io.queue_data = world.queues[c->queue].data;
-		r->io.scratch = r->scratch;
-		r->at = world.now;
+		r->at = host.now_ns;
 	}
 }
 
@@ -228,37 +138,29 @@ static void submit_due(void)
 		struct request *r = &world.requests[i];
 		const struct client *c = r->client;
 
-		while (!r->waits && r->at <= world.now) {
+		while (!r->waits && r->at <= host.now_ns) {
 			r->waits = true;
-			world.plugin->submit(world.volumes[c->queue], &r->io);
+			host.volume = world.volumes[c->queue];
+			t_host_submit(&host, &r->r, c->queue,
+				      (struct rbp_io){ .op = RBP_WRITE,
+						       .len = c->len });
 		}
 	}
 }
 
-/* Returns true if a queue was woken. */
-static bool wake_queues(void)
+/* UINT64_MAX: it is not set. */
+static uint64_t fires_at(const struct rbp_timer *t)
 {
-	bool any = false;
-
-	for (unsigned int i = 0; i < world.queue_cnt; i++) {
-		struct rbp_watch *w = &world.watches[i];
-		struct pollfd fd = { .fd = w->fd, .events = POLLIN };
-
-		if (poll(&fd, 1, 0) == 1) {
-			w->ready(w->user, RBP_READABLE);
-			any = true;
-		}
-	}
-	return any;
+	return t->is_set ? t->due_ns + LATE_NS : UINT64_MAX;
 }
 
 static void fire_timers(void)
 {
-	for (unsigned int i = 0; i < world.queue_cnt; i++) {
-		struct rbp_timer *t = &world.timers[i];
+	for (unsigned int i = 0; i < T_HOST_TIMERS; i++) {
+		struct rbp_timer *t = &host.timers[i];
 
-		if (t->due <= world.now) {
-			t->due = UINT64_MAX;
+		if (fires_at(t) <= host.now_ns) {
+			t->is_set = false;
 			t->fire(t->user);
 		}
 	}
@@ -268,9 +170,9 @@ static uint64_t next_event(uint64_t until)
 {
 	uint64_t next = until;
 
-	for (unsigned int i = 0; i < world.queue_cnt; i++) {
-		if (world.timers[i].due < next)
-			next = world.timers[i].due;
+	for (unsigned int i = 0; i < T_HOST_TIMERS; i++) {
+		if (fires_at(&host.timers[i]) < next)
+			next = fires_at(&host.timers[i]);
 	}
 	for (unsigned int i = 0; i < world.request_cnt; i++) {
 		const struct request *r = &world.requests[i];
@@ -283,14 +185,14 @@ static uint64_t next_event(uint64_t until)
 
 static void run_for(uint64_t ns)
 {
-	uint64_t until = world.now + ns;
+	uint64_t until = host.now_ns + ns;
 
-	while (world.now < until) {
+	while (host.now_ns < until) {
 		fire_timers();
 		do
 			submit_due();
-		while (wake_queues());
-		world.now = next_event(until);
+		while (t_host_poll(&host, 0));
+		host.now_ns = next_event(until);
 	}
 }
 
@@ -468,8 +370,8 @@ static void new_rate_is_used_at_once(void **state)
 	add_client(&large);
 	add_client(&small);
 	run_for(10 * NS_PER_S);
-	assert_int_equal(world.plugin->set_params(world.volumes[0], args, msg,
-						  sizeof(msg)),
+	assert_int_equal(host.plugin->set_params(world.volumes[0], args, msg,
+						 sizeof(msg)),
 			 0);
 	large.cnt = 0;
 	small.cnt = 0;
