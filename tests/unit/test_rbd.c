@@ -1,54 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The store rbd without a cluster: the functions of librados, librbd and
- * gateway.h that it calls are those of this file. They play a cluster with one
- * image; a test lets one of them fail.
+ * The store rbd without a cluster: tests/lib/t_ceph.h plays librados and librbd,
+ * and the functions of gateway.h are those of this file.
  */
 #include "plugins/rbd/gateway.h"
 
 #include "plugins/rbd/extent.h"
 #include "plugins/rbd/notes.h"
+#include "tests/lib/t_ceph.h"
 #include "tests/lib/t_host.h"
-#include "tests/lib/t_must.h"
 #include "tests/lib/t_table.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define DISK_LEN  (1u << 20)
-#define BLOCK	  512u
-#define TEXT_LEN  1024
-#define PIECE_MAX 4
-
-/* A piece of an image with data, or without. */
-struct piece {
-	uint64_t offset;
-	uint64_t len;
-	int exists;
-};
-
-struct pair {
-	const char *key;
-	const char *val;
-	size_t len; /* of val; 0: that of the text */
-};
-
-static struct {
-	const char *failing; /* this function fails; NULL: none */
-	int err;
-	char log[TEXT_LEN];  /* settings and I/O */
-	unsigned int opened; /* clusters, pools, images and watches */
-	uint64_t size;
-	const char *id; /* of the image */
-	bool has_cache;
-	const struct piece *by_object;
-	const struct piece *by_byte;
-	/* the answer to a request for the notes */
-	struct pair pairs[2];
-	unsigned int next_pair;
-	rbd_update_callback_t changed;
-	void *changed_user;
-} cluster;
+#define DISK_LEN (1u << 20)
+#define BLOCK	 512u
 
 static struct t_host host;
 static char why[256]; /* the volume was refused */
@@ -61,369 +28,18 @@ static struct {
 	unsigned int inflight;
 	int judged;
 	int err; /* of its start */
-	char log[TEXT_LEN];
+	char log[64];
 } gateway;
 
-static int fails(const char *function)
+__attribute__((format(printf, 1, 2))) static void gateway_note(const char *fmt,
+							       ...)
 {
-	return cluster.failing && !strcmp(cluster.failing, function)
-		       ? cluster.err
-		       : 0;
-}
-
-__attribute__((format(printf, 2, 3))) static void
-write_down(char *log, const char *fmt, ...)
-{
-	size_t len = strlen(log);
+	size_t len = strlen(gateway.log);
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(log + len, TEXT_LEN - len, fmt, args);
+	vsnprintf(gateway.log + len, sizeof(gateway.log) - len, fmt, args);
 	va_end(args);
-}
-
-/* Opens something that must be closed. */
-static int open_one(const char *function, void **ret)
-{
-	int err = fails(function);
-
-	if (err)
-		return err;
-	cluster.opened++;
-	*ret = &cluster;
-	return 0;
-}
-
-/* ---- librados ---- */
-
-int rados_create2(rados_t *ret, const char *name_of_cluster, const char *name,
-		  uint64_t flags)
-{
-	write_down(cluster.log, "%s\n", name);
-	return open_one("rados_create2", ret);
-}
-
-void rados_shutdown(rados_t c)
-{
-	cluster.opened--;
-}
-
-int rados_conf_read_file(rados_t c, const char *path)
-{
-	return fails("rados_conf_read_file");
-}
-
-int rados_conf_set(rados_t c, const char *option, const char *value)
-{
-	write_down(cluster.log, "%s=%s\n", option, value);
-	return fails(option);
-}
-
-int rados_connect(rados_t c)
-{
-	return fails("rados_connect");
-}
-
-int rados_cluster_fsid(rados_t c, char *buf, size_t len)
-{
-	snprintf(buf, len, "fsid");
-	return fails("rados_cluster_fsid");
-}
-
-int rados_ioctx_create(rados_t c, const char *pool_name, rados_ioctx_t *ret)
-{
-	return open_one("rados_ioctx_create", ret);
-}
-
-void rados_ioctx_destroy(rados_ioctx_t io)
-{
-	cluster.opened--;
-}
-
-void rados_ioctx_set_namespace(rados_ioctx_t io, const char *nspace)
-{
-	write_down(cluster.log, "namespace %s\n", nspace);
-}
-
-int64_t rados_ioctx_get_id(rados_ioctx_t io)
-{
-	return 7;
-}
-
-rados_read_op_t rados_create_read_op(void)
-{
-	cluster.opened++;
-	return &cluster;
-}
-
-void rados_release_read_op(rados_read_op_t op)
-{
-	cluster.opened--;
-}
-
-void rados_read_op_omap_get_vals_by_keys2(rados_read_op_t op,
-					  char const *const *keys,
-					  size_t num_keys,
-					  const size_t *key_lens,
-					  rados_omap_iter_t *iter, int *prval)
-{
-	write_down(cluster.log, "get %zu\n", num_keys);
-	cluster.opened++;
-	cluster.next_pair = 0;
-	*iter = &cluster;
-	*prval = fails("rados_read_op_omap_get_vals_by_keys2");
-}
-
-int rados_read_op_operate(rados_read_op_t op, rados_ioctx_t io, const char *oid,
-			  int flags)
-{
-	write_down(cluster.log, "%s\n", oid);
-	return fails("rados_read_op_operate");
-}
-
-int rados_omap_get_next2(rados_omap_iter_t iter, char **key, char **val,
-			 size_t *key_len, size_t *val_len)
-{
-	const struct pair *p = &cluster.pairs[cluster.next_pair];
-
-	*key = NULL;
-	*val = NULL;
-	if (cluster.next_pair == 2 || !p->key)
-		return 0;
-	cluster.next_pair++;
-	*key = (char *)(uintptr_t)p->key;
-	*val = (char *)(uintptr_t)p->val;
-	*key_len = strlen(p->key);
-	*val_len = p->len ? p->len : strlen(p->val);
-	return 0;
-}
-
-void rados_omap_get_end(rados_omap_iter_t iter)
-{
-	cluster.opened--;
-}
-
-rados_write_op_t rados_create_write_op(void)
-{
-	cluster.opened++;
-	return &cluster;
-}
-
-void rados_release_write_op(rados_write_op_t op)
-{
-	cluster.opened--;
-}
-
-void rados_write_op_assert_exists(rados_write_op_t op)
-{
-	write_down(cluster.log, "exists\n");
-}
-
-void rados_write_op_omap_cmp2(rados_write_op_t op, const char *key,
-			      uint8_t comparison_operator, const char *val,
-			      size_t key_len, size_t val_len, int *prval)
-{
-	T_MUST(comparison_operator == LIBRADOS_CMPXATTR_OP_EQ);
-	write_down(cluster.log, "%.*s == '%.*s'\n", (int)key_len, key,
-		   (int)val_len, val);
-}
-
-void rados_write_op_omap_set2(rados_write_op_t op, char const *const *keys,
-			      char const *const *vals, const size_t *key_lens,
-			      const size_t *val_lens, size_t num)
-{
-	for (size_t i = 0; i < num; i++)
-		write_down(cluster.log, "%.*s = '%.*s'\n", (int)key_lens[i],
-			   keys[i], (int)val_lens[i], vals[i]);
-}
-
-int rados_write_op_operate2(rados_write_op_t op, rados_ioctx_t io,
-			    const char *oid, struct timespec *mtime, int flags)
-{
-	return fails("rados_write_op_operate2");
-}
-
-/* ---- librbd ---- */
-
-int rbd_open(rados_ioctx_t io, const char *name, rbd_image_t *image,
-	     const char *snap_name)
-{
-	write_down(cluster.log, "image %s@%s\n", name,
-		   snap_name ? snap_name : "");
-	return open_one("rbd_open", image);
-}
-
-int rbd_open_read_only(rados_ioctx_t io, const char *name, rbd_image_t *image,
-		       const char *snap_name)
-{
-	write_down(cluster.log, "read-only image %s@%s\n", name,
-		   snap_name ? snap_name : "");
-	return open_one("rbd_open", image);
-}
-
-int rbd_close(rbd_image_t image)
-{
-	cluster.opened--;
-	return 0;
-}
-
-int rbd_update_watch(rbd_image_t image, uint64_t *handle,
-		     rbd_update_callback_t watch_cb, void *arg)
-{
-	int err = fails("rbd_update_watch");
-
-	if (err)
-		return err;
-	cluster.opened++;
-	cluster.changed = watch_cb;
-	cluster.changed_user = arg;
-	return 0;
-}
-
-int rbd_update_unwatch(rbd_image_t image, uint64_t handle)
-{
-	cluster.opened--;
-	return 0;
-}
-
-int rbd_get_id(rbd_image_t image, char *id, size_t id_len)
-{
-	snprintf(id, id_len, "%s", cluster.id);
-	return fails("rbd_get_id");
-}
-
-int rbd_snap_get_id(rbd_image_t image, const char *snapname, uint64_t *snap_id)
-{
-	*snap_id = 4;
-	return fails("rbd_snap_get_id");
-}
-
-int rbd_get_size(rbd_image_t image, uint64_t *size)
-{
-	*size = cluster.size;
-	return fails("rbd_get_size");
-}
-
-int rbd_config_image_list(rbd_image_t image, rbd_config_option_t *options,
-			  int *max_options)
-{
-	static char names[2][16] = { "rbd_cache_size", "rbd_cache" };
-	static char size[] = "1";
-	static char values[2][8] = { "false", "true" };
-
-	*max_options = 2;
-	if (fails("rbd_config_image_list"))
-		return cluster.err;
-	if (!options)
-		return -ERANGE;
-	cluster.opened++;
-	options[0].name = names[0];
-	options[0].value = size;
-	options[1].name = names[1];
-	options[1].value = values[cluster.has_cache];
-	return 0;
-}
-
-void rbd_config_image_list_cleanup(rbd_config_option_t *options,
-				   int max_options)
-{
-	cluster.opened--;
-}
-
-/* The pieces end with one of length 0. */
-int rbd_diff_iterate2(rbd_image_t image, const char *fromsnapname, uint64_t ofs,
-		      uint64_t len, uint8_t include_parent,
-		      uint8_t whole_object,
-		      int (*cb)(uint64_t, size_t, int, void *), void *arg)
-{
-	const struct piece *p =
-		whole_object ? cluster.by_object : cluster.by_byte;
-	int res = fails("rbd_diff_iterate2");
-
-	for (; !res && p->len; p++)
-		res = cb(p->offset, p->len, p->exists, arg);
-	return res;
-}
-
-struct completion {
-	rbd_callback_t cb;
-	void *arg;
-	ssize_t res;
-};
-
-int rbd_aio_create_completion(void *cb_arg, rbd_callback_t complete_cb,
-			      rbd_completion_t *c)
-{
-	int err = fails("rbd_aio_create_completion");
-	struct completion *done = err ? NULL : malloc(sizeof(*done));
-
-	if (err)
-		return err;
-	*done = (struct completion){ complete_cb, cb_arg, 0 };
-	cluster.opened++;
-	*c = done;
-	return 0;
-}
-
-void rbd_aio_release(rbd_completion_t c)
-{
-	cluster.opened--;
-	free(c);
-}
-
-ssize_t rbd_aio_get_return_value(rbd_completion_t c)
-{
-	return ((struct completion *)c)->res;
-}
-
-/* Ends an operation, which returns @res or the error that a test wants. */
-static int complete(rbd_completion_t c, ssize_t res)
-{
-	struct completion *done = c;
-	int err = fails("answer");
-
-	if (fails("begin"))
-		return cluster.err;
-	done->res = err ? err : res;
-	done->cb(c, done->arg);
-	return 0;
-}
-
-int rbd_aio_read(rbd_image_t image, uint64_t off, size_t len, char *buf,
-		 rbd_completion_t c)
-{
-	ssize_t got = off + len <= cluster.size ? (ssize_t)len
-						: (ssize_t)(cluster.size - off);
-
-	write_down(cluster.log, "read %zu@%llu\n", len,
-		   (unsigned long long)off);
-	memset(buf, 'r', (size_t)got);
-	return complete(c, got);
-}
-
-int rbd_aio_write(rbd_image_t image, uint64_t off, size_t len, const char *buf,
-		  rbd_completion_t c)
-{
-	write_down(cluster.log, "write %zu@%llu\n", len,
-		   (unsigned long long)off);
-	return complete(c, 0);
-}
-
-int rbd_aio_flush(rbd_image_t image, rbd_completion_t c)
-{
-	write_down(cluster.log, "flush\n");
-	return complete(c, 0);
-}
-
-int rbd_aio_write_zeroes(rbd_image_t image, uint64_t off, size_t len,
-			 rbd_completion_t c, int zero_flags, int op_flags)
-{
-	write_down(cluster.log, "%szero %zu@%llu\n",
-		   zero_flags == RBD_WRITE_ZEROES_FLAG_THICK_PROVISION
-			   ? "thick "
-			   : "",
-		   len, (unsigned long long)off);
-	return complete(c, 0);
 }
 
 /* ---- gateway.h ---- */
@@ -469,33 +85,33 @@ void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret)
 
 void rbdp_gateway_set(struct rbdp_gateway *gw, struct rbp_io *io)
 {
-	write_down(gateway.log, "set ");
+	gateway_note("set ");
 }
 
 void rbdp_gateway_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)
 {
-	write_down(gateway.log, "get ");
+	gateway_note("get ");
 }
 
 void rbdp_gateway_put_notes(struct rbdp_gateway *gw, struct rbp_io *io)
 {
-	write_down(gateway.log, "put ");
+	gateway_note("put ");
 }
 
 void rbdp_gateway_taken(struct rbdp_gateway *gw, uint64_t version)
 {
-	write_down(gateway.log, "taken %llu", (unsigned long long)version);
+	gateway_note("taken %llu", (unsigned long long)version);
 }
 
 /* ---- the volume ---- */
 
 static void begin(void)
 {
-	memset(&cluster, 0, sizeof(cluster));
+	t_ceph_begin();
 	memset(&gateway, 0, sizeof(gateway));
 	t_host_begin(&host);
-	cluster.size = DISK_LEN;
-	cluster.id = "abc";
+	t_ceph.size = DISK_LEN;
+	t_ceph.id = "abc";
 	t_host_plug(&host, rdma_block_plugin_1(&t_host_functions));
 	why[0] = '\0';
 }
@@ -545,7 +161,7 @@ static void start(void)
 {
 	begin();
 	assert_int_equal(open_volume("pool/image", &usual, false), 0);
-	cluster.log[0] = '\0';
+	t_ceph.log[0] = '\0';
 }
 
 static void stop(void)
@@ -553,7 +169,7 @@ static void stop(void)
 	t_host_del_queues(&host);
 	host.plugin->close(host.volume);
 	t_host_end(&host);
-	assert_int_equal(cluster.opened, 0);
+	assert_int_equal(t_ceph.opened, 0);
 	assert_null(gateway.started);
 }
 
@@ -597,10 +213,10 @@ static void location(void **state)
 	assert_int_equal(err, row->opens ? 0 : -EINVAL);
 	if (!row->opens) {
 		assert_non_null(strstr(why, "is not POOL/IMAGE"));
-		assert_int_equal(cluster.opened, 0);
+		assert_int_equal(t_ceph.opened, 0);
 		return;
 	}
-	assert_non_null(strstr(cluster.log, row->opens));
+	assert_non_null(strstr(t_ceph.log, row->opens));
 	if (row->identity) {
 		assert_int_equal(strncmp(host.info.identity, "fsid/7/", 7), 0);
 		assert_string_equal(host.info.identity + 7, row->identity);
@@ -656,19 +272,19 @@ static void failure(void **state)
 	const struct failure_row *row = *state;
 
 	begin();
-	cluster.failing = row->failing;
-	cluster.err = row->err;
+	t_ceph.failing = row->failing;
+	t_ceph.err = row->err;
 	assert_int_equal(open_volume("pool/image", &usual, false), row->err);
 	assert_non_null(strstr(why, row->text));
-	assert_int_equal(cluster.opened, 0);
+	assert_int_equal(t_ceph.opened, 0);
 }
 
 /* Older versions of Ceph lack these. */
 static void optional_settings(void **state)
 {
 	begin();
-	cluster.failing = "objecter_timeout";
-	cluster.err = -ENOENT;
+	t_ceph.failing = "objecter_timeout";
+	t_ceph.err = -ENOENT;
 	assert_int_equal(open_volume("pool/image", &usual, false), 0);
 	stop();
 }
@@ -792,12 +408,12 @@ static void args(void **state)
 	if (row->refused) {
 		assert_true(err < 0);
 		assert_non_null(strstr(why, row->refused));
-		assert_int_equal(cluster.opened, 0);
+		assert_int_equal(t_ceph.opened, 0);
 		return;
 	}
 	assert_int_equal(err, 0);
 	if (row->settings) {
-		assert_non_null(strstr(cluster.log, row->settings));
+		assert_non_null(strstr(t_ceph.log, row->settings));
 	}
 	stop();
 }
@@ -835,10 +451,10 @@ static void info(void **state)
 	uint64_t bytes = 0;
 
 	begin();
-	cluster.has_cache = row->has_cache;
-	cluster.failing = row->failing;
-	cluster.err = -EINVAL;
-	cluster.size = DISK_LEN + BLOCK - 1;
+	t_ceph.has_cache = row->has_cache;
+	t_ceph.failing = row->failing;
+	t_ceph.err = -EINVAL;
+	t_ceph.size = DISK_LEN + BLOCK - 1;
 	assert_int_equal(open_volume(row->location, &usual, row->read_only), 0);
 	assert_int_equal(host.info.caps, row->caps);
 	assert_int_equal(host.info.bytes, DISK_LEN);
@@ -888,8 +504,8 @@ static void io(void **state)
 
 	start();
 	assert_int_equal(run(&r, io_of_row), 0);
-	assert_string_equal(cluster.log, row->calls);
-	assert_int_equal(cluster.opened, 4);
+	assert_string_equal(t_ceph.log, row->calls);
+	assert_int_equal(t_ceph.opened, 4);
 	stop();
 }
 
@@ -930,13 +546,13 @@ static void error(void **state)
 	struct t_request r;
 
 	begin();
-	cluster.has_cache = row->has_cache;
+	t_ceph.has_cache = row->has_cache;
 	assert_int_equal(open_volume("pool/image", &usual, false), 0);
-	cluster.size = row->size;
-	cluster.failing = row->failing;
-	cluster.err = row->err;
+	t_ceph.size = row->size;
+	t_ceph.failing = row->failing;
+	t_ceph.err = row->err;
 	assert_int_equal(run(&r, io_of_row), row->res);
-	assert_int_equal(cluster.opened, 4);
+	assert_int_equal(t_ceph.opened, 4);
 	assert_int_equal(strstr(host.log, "has not answered for 30 s") != NULL,
 			 row->err == -ETIMEDOUT);
 	stop();
@@ -946,8 +562,8 @@ static void error(void **state)
 
 struct extent_row {
 	const char *name;
-	struct piece by_object[PIECE_MAX];
-	struct piece by_byte[PIECE_MAX];
+	struct t_ceph_piece by_object[T_CEPH_PIECES];
+	struct t_ceph_piece by_byte[T_CEPH_PIECES];
 	uint64_t len;
 	int is_mapped;
 };
@@ -1012,8 +628,8 @@ static void extent(void **state)
 	struct t_request r;
 
 	start();
-	cluster.by_object = row->by_object;
-	cluster.by_byte = row->by_byte;
+	t_ceph.by_object = row->by_object;
+	t_ceph.by_byte = row->by_byte;
 	assert_int_equal(run(&r, ask), 0);
 	assert_int_equal(r.io.extent_len, row->len);
 	assert_int_equal(r.io.extent_mapped, row->is_mapped);
@@ -1033,8 +649,8 @@ static void image_grows(void **state)
 	uint64_t bytes;
 
 	start();
-	cluster.size = 2 * DISK_LEN + 100;
-	cluster.changed(cluster.changed_user);
+	t_ceph.size = 2 * DISK_LEN + 100;
+	t_ceph.changed(t_ceph.changed_user);
 	wait_for_size();
 	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
 	assert_int_equal(bytes, 2 * DISK_LEN);
@@ -1046,14 +662,14 @@ static void size_is_not_known(void **state)
 {
 	const struct rbp_io ask = { .op = RBP_EXTENT, .len = 512 };
 	struct t_request r;
-	static const struct piece none[1];
+	static const struct t_ceph_piece none[1];
 	uint64_t bytes;
 
 	start();
-	cluster.by_object = none;
-	cluster.failing = "rbd_get_size";
-	cluster.err = -EIO;
-	cluster.changed(cluster.changed_user);
+	t_ceph.by_object = none;
+	t_ceph.failing = "rbd_get_size";
+	t_ceph.err = -EIO;
+	t_ceph.changed(t_ceph.changed_user);
 	assert_int_equal(run(&r, ask), 0);
 	assert_non_null(strstr(host.log, "the old one stays in use"));
 	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
@@ -1094,18 +710,18 @@ static void gateway_is_asked(void **state)
 	assert_string_equal(gateway.log, "set get put taken 3");
 	assert_int_equal(run(&r, io_of_gateway), 0);
 	/* An error may come from a fence. */
-	cluster.failing = "answer";
-	cluster.err = -EPERM;
+	t_ceph.failing = "answer";
+	t_ceph.err = -EPERM;
 	assert_int_equal(run(&r, io_of_gateway), -ESHUTDOWN);
 	assert_int_equal(gateway.judged, -EPERM);
 	gateway.judged = 0;
-	cluster.err = -ESHUTDOWN;
+	t_ceph.err = -ESHUTDOWN;
 	assert_int_equal(run(&r, io_of_gateway), -ESHUTDOWN);
 	assert_int_equal(gateway.judged, 0);
 	gateway.refuses = true;
-	cluster.log[0] = '\0';
+	t_ceph.log[0] = '\0';
 	assert_int_equal(run(&r, io_of_gateway), -ESHUTDOWN);
-	assert_string_equal(cluster.log, "");
+	assert_string_equal(t_ceph.log, "");
 	assert_int_equal(gateway.inflight, 0);
 	stop();
 }
@@ -1116,17 +732,17 @@ static void gateway_does_not_start(void **state)
 	gateway.err = -EBUSY;
 	assert_int_equal(open_volume("pool/image", &two, false), -EBUSY);
 	assert_string_equal(why, "no lock");
-	assert_int_equal(cluster.opened, 0);
+	assert_int_equal(t_ceph.opened, 0);
 }
 
 /* The cache of a fenced gateway is lost without word. */
 static void gateway_with_a_cache(void **state)
 {
 	begin();
-	cluster.has_cache = true;
+	t_ceph.has_cache = true;
 	assert_int_equal(open_volume("pool/image", &two, false), -EINVAL);
 	assert_non_null(strstr(why, "rbd_cache false"));
-	assert_int_equal(cluster.opened, 0);
+	assert_int_equal(t_ceph.opened, 0);
 }
 
 struct reopen_row {
@@ -1162,17 +778,17 @@ static void reopen(void **state)
 	begin();
 	assert_int_equal(open_volume("pool/image", &two, false), 0);
 	gw = gateway.started;
-	cluster.failing = row->failing;
-	cluster.err = -EIO;
-	cluster.id = row->id;
-	cluster.has_cache = row->has_cache;
-	cluster.size = 2 * DISK_LEN;
+	t_ceph.failing = row->failing;
+	t_ceph.err = -EIO;
+	t_ceph.id = row->id;
+	t_ceph.has_cache = row->has_cache;
+	t_ceph.size = 2 * DISK_LEN;
 	assert_int_equal(gw->reopen(gw->user, &msg), row->res);
 	assert_non_null(strstr(text, row->text));
-	assert_int_equal(cluster.opened, row->res ? 0 : 4);
-	cluster.failing = NULL;
-	cluster.id = "abc";
-	cluster.has_cache = false;
+	assert_int_equal(t_ceph.opened, row->res ? 0 : 4);
+	t_ceph.failing = NULL;
+	t_ceph.id = "abc";
+	t_ceph.has_cache = false;
 	assert_int_equal(gw->reopen(gw->user, &msg), 0);
 	/* Its size may have changed meanwhile. */
 	wait_for_size();
@@ -1186,7 +802,7 @@ static void reopen(void **state)
 
 struct notes_row {
 	const char *name;
-	struct pair pairs[2];
+	struct t_ceph_pair pairs[2];
 	const char *failing;
 	int res;
 	uint64_t version;
@@ -1256,12 +872,12 @@ static void read_notes(void **state)
 	uint64_t version = 99;
 
 	begin();
-	memcpy(cluster.pairs, row->pairs, sizeof(row->pairs));
-	cluster.failing = row->failing;
-	cluster.err = -ETIMEDOUT;
+	memcpy(t_ceph.pairs, row->pairs, sizeof(row->pairs));
+	t_ceph.failing = row->failing;
+	t_ceph.err = -ETIMEDOUT;
 	assert_int_equal(rbdp_notes_read(NULL, "header", &notes), row->res);
-	assert_string_equal(cluster.log, "get 2\nheader\n");
-	assert_int_equal(cluster.opened, 0);
+	assert_string_equal(t_ceph.log, "get 2\nheader\n");
+	assert_int_equal(t_ceph.opened, 0);
 	if (row->res)
 		return;
 	assert_true(notes.version == row->version);
@@ -1278,18 +894,18 @@ static void put_notes(void **state)
 {
 	begin();
 	assert_int_equal(rbdp_notes_put(NULL, "header", 0, "one", 3), 0);
-	assert_string_equal(cluster.log, "exists\n" VERSION " == ''\n" VERSION
-					 " = '1'\n" DATA " = 'one'\n");
-	cluster.log[0] = '\0';
+	assert_string_equal(t_ceph.log, "exists\n" VERSION " == ''\n" VERSION
+					" = '1'\n" DATA " = 'one'\n");
+	t_ceph.log[0] = '\0';
 	assert_int_equal(rbdp_notes_put(NULL, "header", 9, "ten", 3), 0);
-	assert_string_equal(cluster.log, "exists\n" VERSION " == '9'\n" VERSION
-					 " = '10'\n" DATA " = 'ten'\n");
-	cluster.failing = "rados_write_op_operate2";
-	cluster.err = -ECANCELED;
+	assert_string_equal(t_ceph.log, "exists\n" VERSION " == '9'\n" VERSION
+					" = '10'\n" DATA " = 'ten'\n");
+	t_ceph.failing = "rados_write_op_operate2";
+	t_ceph.err = -ECANCELED;
 	assert_int_equal(rbdp_notes_put(NULL, "header", 9, "ten", 3), -ESTALE);
-	cluster.err = -EIO;
+	t_ceph.err = -EIO;
 	assert_int_equal(rbdp_notes_put(NULL, "header", 9, "ten", 3), -EIO);
-	assert_int_equal(cluster.opened, 0);
+	assert_int_equal(t_ceph.opened, 0);
 }
 
 /* A target without gateway= does not go by what gateways have noted. */
@@ -1300,10 +916,10 @@ static void notes_of_gateways_are_logged(void **state)
 	assert_string_equal(host.log, "");
 	stop();
 	begin();
-	cluster.pairs[0] = (struct pair){ VERSION, "3", 0 };
+	t_ceph.pairs[0] = (struct t_ceph_pair){ VERSION, "3", 0 };
 	assert_int_equal(open_volume("pool/image", &usual, false), 0);
 	assert_non_null(strstr(host.log, "reservations of targets with"));
-	assert_non_null(strstr(cluster.log, "rbd_header.abc"));
+	assert_non_null(strstr(t_ceph.log, "rbd_header.abc"));
 	stop();
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A gateway of an RBD image: what it does when it hears others, hears nobody, or
- * is fenced, and what its target answers. The functions of librados, librbd and
- * image.h that it calls are those of this file; they play a cluster with one
- * image. The linker replaces the gateway's clock.
+ * is fenced, and what its target answers. tests/lib/t_ceph.h plays librados and
+ * librbd; the functions of image.h and notes.h are those of this file. The linker
+ * replaces the gateway's clock.
  */
 #include "plugins/rbd/gateway.h"
 
+#include "tests/lib/t_ceph.h"
 #include "tests/lib/t_host.h"
 #include "tests/lib/t_must.h"
 #include "tests/lib/t_table.h"
@@ -16,28 +17,16 @@
 #include <string.h>
 #include <time.h>
 
-#define OWNER "this client"
-
+/* What the image keeps for the gateways. */
 static struct {
-	/* The client of the gateway is on the blocklist. */
-	atomic_bool fenced;
-	atomic_bool put_done; /* a put is done, although it fails */
-	atomic_int reopen_error;
 	_Atomic uint64_t version;
 	size_t len;
 	uint8_t data[RBP_NOTES_MAX];
-	atomic_bool is_silent; /* it does not say whether the object is there */
-	atomic_bool lost;      /* the lock, without a fence */
-	const char *failing;   /* this function fails with -EIO; NULL: none */
-	bool is_deaf;	       /* the owner of the lock does not answer news */
-	atomic_uint broken_cnt;
-	/* The watch of the gateway. */
-	rados_watchcb2_t heard;
+	atomic_bool put_done;  /* a put is done, although it fails */
 	struct rbdp_news news; /* what the next message says */
-	sem_t acked;
-	char ack[RBDP_OWNER_LEN];
-	atomic_uint ack_cnt;
-} cluster;
+} notes;
+
+static atomic_int reopen_error;
 
 static struct t_host host;
 
@@ -56,18 +45,11 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 static struct rbdp_gateway gw;
 static struct rbdp_image image;
 
-/* ---- the cluster ---- */
+/* ---- image.h and notes.h ---- */
 
 static int answer(void)
 {
-	return cluster.fenced ? -ESHUTDOWN : 0;
-}
-
-static int answer_of(const char *function)
-{
-	if (cluster.failing && !strcmp(cluster.failing, function))
-		return -EIO;
-	return answer();
+	return t_ceph.fenced ? -ESHUTDOWN : 0;
 }
 
 int rbdp_refuse(const struct rbdp_msg *msg, int err, const char *fmt, ...)
@@ -84,29 +66,29 @@ int rbdp_image_header(const struct rbdp_image *img, char *buf, size_t len)
 int rbdp_notes_read(rados_ioctx_t pool, const char *object,
 		    struct rbdp_notes *ret)
 {
-	ret->version = cluster.version;
-	ret->len = cluster.len;
-	memcpy(ret->data, cluster.data, cluster.len);
+	ret->version = notes.version;
+	ret->len = notes.len;
+	memcpy(ret->data, notes.data, notes.len);
 	return answer();
 }
 
 int rbdp_notes_read_version(rados_ioctx_t pool, const char *object,
 			    uint64_t *ret)
 {
-	*ret = cluster.version;
+	*ret = notes.version;
 	return answer();
 }
 
 int rbdp_notes_put(rados_ioctx_t pool, const char *object, uint64_t version,
 		   const void *data, size_t len)
 {
-	if (cluster.fenced && !cluster.put_done)
+	if (t_ceph.fenced && !notes.put_done)
 		return -ESHUTDOWN;
-	if (version != cluster.version)
+	if (version != notes.version)
 		return -ESTALE;
-	cluster.version++;
-	cluster.len = len;
-	memcpy(cluster.data, data, len);
+	notes.version++;
+	notes.len = len;
+	memcpy(notes.data, data, len);
 	return answer();
 }
 
@@ -118,162 +100,31 @@ size_t rbdp_news_encode(const struct rbdp_news *news, uint8_t *buf)
 /* A beat has one byte. */
 bool rbdp_news_decode(const void *buf, size_t len, struct rbdp_news *ret)
 {
-	*ret = cluster.news;
+	*ret = notes.news;
 	return len > 1;
-}
-
-uint64_t rados_get_instance_id(rados_t cluster_of_client)
-{
-	return 1;
-}
-
-int rados_write_full(rados_ioctx_t io, const char *oid, const char *buf,
-		     size_t len)
-{
-	return answer();
-}
-
-int rados_stat(rados_ioctx_t io, const char *o, uint64_t *psize, time_t *pmtime)
-{
-	return cluster.is_silent ? -ETIMEDOUT : answer();
-}
-
-int rados_watch3(rados_ioctx_t io, const char *o, uint64_t *cookie,
-		 rados_watchcb2_t watchcb, rados_watcherrcb_t watcherrcb,
-		 uint32_t timeout, void *arg)
-{
-	cluster.heard = watchcb;
-	return answer_of("rados_watch3");
-}
-
-int rados_unwatch2(rados_ioctx_t io, uint64_t cookie)
-{
-	return answer();
-}
-
-int rados_watch_flush(rados_t cluster_of_watch)
-{
-	return answer();
-}
-
-int rados_notify2(rados_ioctx_t io, const char *o, const char *buf, int buf_len,
-		  uint64_t timeout_ms, char **reply_buffer,
-		  size_t *reply_buffer_len)
-{
-	static char reply[1];
-
-	*reply_buffer = reply;
-	return answer();
-}
-
-int rados_notify_ack(rados_ioctx_t io, const char *o, uint64_t notify_id,
-		     uint64_t cookie, const char *buf, int buf_len)
-{
-	snprintf(cluster.ack, sizeof(cluster.ack), "%.*s", buf_len,
-		 buf ? buf : "");
-	cluster.ack_cnt++;
-	sem_post(&cluster.acked);
-	return answer();
-}
-
-int rados_decode_notify_response(char *reply_buffer, size_t reply_buffer_len,
-				 struct notify_ack_t **acks, size_t *nr_acks,
-				 struct notify_timeout_t **timeouts,
-				 size_t *nr_timeouts)
-{
-	static char owner[] = OWNER;
-	static struct notify_ack_t ack = { .payload = owner,
-					   .payload_len = sizeof(owner) - 1 };
-
-	if (cluster.is_deaf)
-		return -EINVAL;
-	*acks = &ack;
-	*nr_acks = 1;
-	*timeouts = NULL;
-	*nr_timeouts = 0;
-	return 0;
-}
-
-void rados_free_notify_response(struct notify_ack_t *acks, size_t nr_acks,
-				struct notify_timeout_t *timeouts)
-{
-}
-
-void rados_buffer_free(char *buf)
-{
-}
-
-int rbd_get_features(rbd_image_t img, uint64_t *features)
-{
-	*features = RBD_FEATURE_EXCLUSIVE_LOCK;
-	return answer_of("rbd_get_features");
-}
-
-int rbd_get_id(rbd_image_t img, char *id, size_t id_len)
-{
-	id[0] = '\0';
-	return answer();
-}
-
-int rbd_is_exclusive_lock_owner(rbd_image_t img, int *is_owner)
-{
-	*is_owner = *gw.owner != '\0' && !cluster.lost;
-	return answer_of("rbd_is_exclusive_lock_owner");
-}
-
-int rbd_lock_acquire(rbd_image_t img, rbd_lock_mode_t lock_mode)
-{
-	return answer_of("rbd_lock_acquire");
-}
-
-int rbd_lock_release(rbd_image_t img)
-{
-	return answer();
-}
-
-int rbd_lock_break(rbd_image_t img, rbd_lock_mode_t lock_mode,
-		   const char *lock_owner)
-{
-	cluster.broken_cnt++;
-	return answer();
-}
-
-int rbd_lock_get_owners(rbd_image_t img, rbd_lock_mode_t *lock_mode,
-			char **lock_owners, size_t *max_lock_owners)
-{
-	lock_owners[0] = (char *)OWNER;
-	*max_lock_owners = 1;
-	return answer();
-}
-
-void rbd_lock_get_owners_cleanup(char **lock_owners, size_t lock_owner_count)
-{
 }
 
 /* For rbdp_gateway.reopen. */
 static int reopen(void *user, const struct rbdp_msg *msg)
 {
-	if (!cluster.reopen_error)
-		cluster.fenced = false;
-	return cluster.reopen_error;
+	if (!reopen_error) {
+		t_ceph.is_locked = false;
+		t_ceph.fenced = false;
+	}
+	return reopen_error;
 }
 
 /* ---- tests ---- */
 
-static void wait_for(sem_t *sem)
-{
-	while (sem_wait(sem))
-		;
-}
-
 static void begin(void)
 {
-	memset(&cluster, 0, sizeof(cluster));
+	t_ceph_begin();
+	memset(&notes, 0, sizeof(notes));
+	reopen_error = 0;
 	t_host_begin(&host);
 	memset(&gw, 0, sizeof(gw));
 	later_ms = 0;
-	cluster.version = 1;
-	sem_init(&cluster.acked, 0, 0);
+	notes.version = 1;
 	gw.host = &t_host_functions;
 	gw.img = &image;
 	gw.reopen = reopen;
@@ -302,14 +153,13 @@ static void stop(void)
 	pthread_cond_destroy(&gw.work);
 	pthread_mutex_destroy(&gw.lock);
 	t_host_end(&host);
-	sem_destroy(&cluster.acked);
 }
 
 /* Another gateway has taken over. The thread of this one may have noticed it, or
  * not: the answers are the same. */
 static void be_fenced(void)
 {
-	cluster.fenced = true;
+	t_ceph.fenced = true;
 }
 
 /* Makes a request of @io that the gateway ends. */
@@ -339,7 +189,7 @@ static void fenced_gateway_reports_the_notes_as_a_standby(void **state)
 {
 	start();
 	be_fenced();
-	cluster.version = 7;
+	notes.version = 7;
 	assert_int_equal(ask(rbdp_gateway_get_notes, 0), 0);
 	assert_int_equal(host.notes_version, 7);
 	assert_int_equal(gw.state, RBDP_STANDBY);
@@ -349,13 +199,13 @@ static void fenced_gateway_reports_the_notes_as_a_standby(void **state)
 static void fenced_gateway_without_an_image_sends_initiators_away(void **state)
 {
 	start();
-	cluster.reopen_error = -ENOENT;
+	reopen_error = -ENOENT;
 	be_fenced();
 	assert_int_equal(ask(rbdp_gateway_get_notes, 0), -ESHUTDOWN);
 	assert_int_equal(ask(rbdp_gateway_put_notes, 1), -ESHUTDOWN);
 	assert_int_equal(ask(rbdp_gateway_set, 0), -ESHUTDOWN);
 	assert_int_equal(gw.state, RBDP_FENCED);
-	cluster.reopen_error = 0;
+	reopen_error = 0;
 	assert_int_equal(ask(rbdp_gateway_get_notes, 0), 0);
 	stop();
 }
@@ -365,7 +215,7 @@ static void fenced_gateway_puts_notes_as_a_standby(void **state)
 	start();
 	be_fenced();
 	assert_int_equal(ask(rbdp_gateway_put_notes, 1), 0);
-	assert_int_equal(cluster.version, 2);
+	assert_int_equal(notes.version, 2);
 	assert_int_equal(host.notes_version, 2);
 	stop();
 }
@@ -374,9 +224,9 @@ static void notes_of_another_are_not_replaced(void **state)
 {
 	start();
 	be_fenced();
-	cluster.version = 2;
+	notes.version = 2;
 	assert_int_equal(ask(rbdp_gateway_put_notes, 1), -ESTALE);
-	assert_int_equal(cluster.version, 2);
+	assert_int_equal(notes.version, 2);
 	stop();
 }
 
@@ -384,10 +234,10 @@ static void notes_of_another_are_not_replaced(void **state)
 static void notes_that_are_put_count_once(void **state)
 {
 	start();
-	cluster.put_done = true;
+	notes.put_done = true;
 	be_fenced();
 	assert_int_equal(ask(rbdp_gateway_put_notes, 1), 0);
-	assert_int_equal(cluster.version, 2);
+	assert_int_equal(notes.version, 2);
 	assert_int_equal(host.notes_version, 2);
 	stop();
 }
@@ -415,9 +265,10 @@ static void let_it_turn(void)
 
 static void hear(uint64_t notifier, const char *text)
 {
-	cluster.heard(&gw, 5, 6, notifier, (void *)(uintptr_t)text,
-		      strlen(text));
-	wait_for(&cluster.acked);
+	t_ceph.heard(&gw, 5, 6, notifier, (void *)(uintptr_t)text,
+		     strlen(text));
+	while (sem_wait(&t_ceph.acked))
+		;
 }
 
 static unsigned int active_one(void)
@@ -469,7 +320,7 @@ static void claim_is_checked(void **state)
 	let_it_turn();
 	assert_int_equal(gw.state, RBDP_ACTIVE);
 	assert_int_equal(active_one(), 1);
-	cluster.lost = true;
+	t_ceph.lost = true;
 	hear(OTHER, "2");
 	while (gw.state != RBDP_STANDBY)
 		t_host_turn(&host);
@@ -512,7 +363,7 @@ static void silence(void **state)
 	gw.took_over_cnt = row->took_over_cnt;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	gw.took_over_ms = (uint64_t)now.tv_sec * 1000;
-	cluster.is_silent = row->is_silent;
+	t_ceph.is_silent = row->is_silent;
 	start_as(/* active= */ false);
 	let_it_turn();
 	later_ms = row->silent_ms;
@@ -543,11 +394,11 @@ static void lock_cannot_be_taken(void **state)
 {
 	begin();
 	start_as(/* active= */ false);
-	cluster.failing = "rbd_lock_acquire";
+	t_ceph.failing = "rbd_lock_acquire";
 	assert_int_equal(ask(rbdp_gateway_set, 0), -EIO);
 	assert_int_equal(gw.state, RBDP_STANDBY);
 	assert_non_null(strstr(host.log, "cannot take the image's lock"));
-	cluster.failing = NULL;
+	t_ceph.failing = NULL;
 	/* Without the notes, it would serve against reservations. */
 	host.notes_res = -EINVAL;
 	assert_int_equal(ask(rbdp_gateway_set, 0), -EINVAL);
@@ -578,7 +429,7 @@ static void no_start(void **state)
 	const struct rbdp_msg msg = { NULL, 0 };
 
 	begin();
-	cluster.failing = row->failing;
+	t_ceph.failing = row->failing;
 	host.notes_res = row->notes_res;
 	assert_int_equal(rbdp_gateway_start(&gw, row->active, &msg), row->res);
 	assert_false(gw.has_watch);
@@ -633,9 +484,9 @@ static void judge(void **state)
 
 	start();
 	let_it_turn();
-	cluster.lost = row->lost;
-	cluster.fenced = row->fenced;
-	cluster.failing = row->failing;
+	t_ceph.lost = row->lost;
+	t_ceph.fenced = row->fenced;
+	t_ceph.failing = row->failing;
 	rbdp_gateway_judge(&gw, prepare(&r, io), -EIO);
 	assert_int_equal(t_host_result(&host, &r), row->res);
 	stop();
@@ -668,18 +519,18 @@ static void news(void **state)
 
 	start();
 	let_it_turn();
-	cluster.ack_cnt = 0;
-	cluster.news = (struct rbdp_news){ .group = row->group, .version = 8 };
+	t_ceph.ack_cnt = 0;
+	notes.news = (struct rbdp_news){ .group = row->group, .version = 8 };
 	host.notes_res = row->notes_res;
-	cluster.heard(&gw, 5, 6, row->notifier, (void *)"news", 4);
-	assert_int_equal(cluster.ack_cnt, row->acks);
+	t_ceph.heard(&gw, 5, 6, row->notifier, (void *)"news", 4);
+	assert_int_equal(t_ceph.ack_cnt, row->acks);
 	assert_int_equal(host.notes_version, row->version);
 	rbdp_gateway_taken(&gw, 7);
-	assert_int_equal(cluster.ack_cnt, row->acks);
+	assert_int_equal(t_ceph.ack_cnt, row->acks);
 	rbdp_gateway_taken(&gw, 8);
-	assert_int_equal(cluster.ack_cnt, row->acks + row->comes_later);
-	if (cluster.ack_cnt) {
-		assert_string_equal(cluster.ack, OWNER);
+	assert_int_equal(t_ceph.ack_cnt, row->acks + row->comes_later);
+	if (t_ceph.ack_cnt) {
+		assert_string_equal(t_ceph.ack, T_CEPH_OWNER);
 	}
 	host.notes_res = 0;
 	stop();
@@ -702,12 +553,12 @@ static void standby_puts_notes(void **state)
 	const struct spread_row *row = *state;
 
 	begin();
-	cluster.is_deaf = row->is_deaf;
+	t_ceph.is_deaf = row->is_deaf;
 	start_as(/* active= */ false);
 	hear(OTHER, "2");
 	assert_int_equal(ask(rbdp_gateway_put_notes, 1), 0);
-	assert_int_equal(cluster.version, 2);
-	assert_int_equal(cluster.broken_cnt, row->broken);
+	assert_int_equal(notes.version, 2);
+	assert_int_equal(t_ceph.broken_cnt, row->broken);
 	assert_int_equal(active_one(), row->broken ? 0 : 2);
 	stop();
 }
