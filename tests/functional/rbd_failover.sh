@@ -12,28 +12,6 @@ M=$T/mnt
 L=$T/client.log
 mkdir "$M"
 
-# gateway NUMBER ARG [PORT]: starts a target; sets GATE_NUMBER and PORT_NUMBER
-gateway() {
-	for try in 1 2 3 4 5; do
-		port=${3:-$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))}
-		: >"$T/log.$1"
-		rdma-target --listen "srp+tcp://127.0.0.1:$port" \
-			--backing "rbd:rbd/img,gateways=2,gateway=$1,$2" \
-			>"$T/log.$1" 2>&1 &
-		pid=$!
-		eval "GATE_$1=$pid PORT_$1=$port"
-		t_pids="$t_pids $pid"
-		t_wait_for 30 serves "$1" $pid && return
-		grep -q 'in use' "$T/log.$1" || break
-	done
-	t_bail "$(cat "$T/log.$1")"
-}
-serves() {
-	grep -q 'rdma-fuse srp' "$T/log.$1" || t_is_gone "$2"
-	! t_is_gone "$2" && grep -q 'rdma-fuse srp' "$T/log.$1"
-}
-# How often the log of gateway NUMBER has a line like this.
-said() { [ "$(grep -c "$2" "$T/log.$1")" -ge "$3" ]; }
 client_said() { # CNT PATTERN
 	t_wait_for 30 client_said_now "$@" || { cat "$L"; return 1; }
 }
@@ -79,10 +57,10 @@ USER_OF="id=gate,keyring=$T/gate"
 rbd create -s 64M img
 
 # At first, the second address is the active one.
-gateway 2 "$USER_OF,role=active"
-gateway 1 "$USER_OF,failover=auto,failover-after=1"
+r_gateway 2 "$USER_OF,role=active"
+r_gateway 1 "$USER_OF,failover=auto,failover-after=1"
 t_check 'the first one is in standby' \
-	t_wait_for 10 said 1 'in standby (target port group 1 of 2; 2 is' 1
+	t_wait_for 10 r_said 1 'in standby (target port group 1 of 2; 2 is' 1
 t_mounts="$t_mounts $M"
 rdma-fuse -f --io-timeout 2 --fast-io-fail-tmo 300 \
 	"srp+tcp://127.0.0.1:$PORT_1,127.0.0.1:$PORT_2/img" "$M" 2>"$L" &
@@ -98,20 +76,19 @@ t_check 'so say the attributes' addresses 'in use' down
 
 by_hand() {
 	kill_gateway 1
-	gateway 2 "$USER_OF,role=active" "$PORT_2"
+	r_gateway 2 "$USER_OF,role=active" "$PORT_2"
 }
 t_check 'one is killed, and the other one started as active' load by_hand
 t_check 'that takes over' client_said 1 \
 	"connected to 127.0.0.1:$PORT_2 .*in place of 127.0.0.1:$PORT_1"
 
 # The old target is alive and fenced: it answers NOT READY.
-gateway 1 "$USER_OF" "$PORT_1"
+r_gateway 1 "$USER_OF" "$PORT_1"
 t_check 'the one that is back is in standby' \
-	t_wait_for 10 said 1 'in standby (target port group 1 of 2; 2 is' 1
+	t_wait_for 10 r_said 1 'in standby (target port group 1 of 2; 2 is' 1
 moved() {
-	kill "$GATE_1"
-	wait "$GATE_1"
-	gateway 1 "$USER_OF,role=active" "$PORT_1"
+	r_gateway_stop 1
+	r_gateway 1 "$USER_OF,role=active" "$PORT_1"
 }
 t_check 'one takes over from the other, which lives' load moved
 t_check 'the mount follows' client_said 2 \
@@ -121,10 +98,10 @@ t_check 'the other one is in standby' addresses 'in use' standby
 # The active target freezes. When it continues, it holds commands of the mount
 # that the other target has executed in the meantime, and the other target has
 # executed newer ones, too.
-kill "$GATE_2" && wait "$GATE_2"
-gateway 2 "$USER_OF,failover=auto,failover-after=1" "$PORT_2"
+r_gateway_stop 2
+r_gateway 2 "$USER_OF,failover=auto,failover-after=1" "$PORT_2"
 t_check 'the other one is there again' \
-	t_wait_for 10 said 2 'in standby (target port group 2 of 2; 1 is' 1
+	t_wait_for 10 r_said 2 'in standby (target port group 2 of 2; 1 is' 1
 froze() {
 	kill -STOP "$GATE_1"
 	client_said 2 \
@@ -133,7 +110,7 @@ froze() {
 }
 t_check 'the active one freezes under load, and wakes up' load froze
 t_check 'it knows that it was fenced' \
-	t_wait_for 30 said 1 'has taken the image over' 1
+	t_wait_for 30 r_said 1 'has taken the image over' 1
 t_check 'the mount stays with the other one' addresses down 'in use'
 t_check 'no write was lost' \
 	eval '! grep -e "may have lost" -e "flush.*failed" "$L"'

@@ -5,29 +5,6 @@
 . "$(dirname "$0")/rbd_lib.sh"
 r_needs_ceph
 
-# gateway NUMBER ARG [AS]: starts target NUMBER, which has the number AS by mistake;
-# sets $pid and $port
-gateway() {
-	for try in 1 2 3 4 5; do
-		port=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
-		: >"$T/log.$1"
-		rdma-target --listen "srp+tcp://127.0.0.1:$port" \
-			--backing "rbd:rbd/img,gateways=2,gateway=${3:-$1},$2" \
-			>"$T/log.$1" 2>&1 &
-		pid=$!
-		t_pids="$t_pids $pid"
-		t_wait_for 30 serves "$1" $pid && return
-		grep -q 'in use' "$T/log.$1" || break
-	done
-	t_bail "$(cat "$T/log.$1")"
-}
-serves() {
-	grep -q 'rdma-fuse srp' "$T/log.$1" || t_is_gone "$2"
-	! t_is_gone "$2" && grep -q 'rdma-fuse srp' "$T/log.$1"
-}
-# How often the log of gateway NUMBER has a line like this.
-said() { [ "$(grep -c "$2" "$T/log.$1")" -ge "$3" ]; }
-
 mount_gateway() { # URI DIR
 	t_mount "$1" "$2" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 }
@@ -72,18 +49,18 @@ refused 'a role without a gateway' 'need gateway=N and gateways=M' \
 	rbd:rbd/img,role=active
 
 mkdir "$T/a" "$T/b"
-gateway 1 "$USER_OF,role=active"
-A=$pid URI_A=srp+tcp://127.0.0.1:$port
+r_gateway 1 "$USER_OF,role=active"
+A=$GATE_1 URI_A=srp+tcp://127.0.0.1:$PORT_1
 # librados makes its threads before the target drops its capabilities.
 has_no_capabilities() { # PID: except those for locked memory and low ports
 	awk '/^CapPrm/ && $2 !~ /^000000000000[04][04]00$/ { print FILENAME, $2; bad = 1 }
 		END { exit bad }' "/proc/$1"/task/*/status
 }
 t_check 'no thread keeps capabilities' has_no_capabilities "$A"
-gateway 2 "$USER_OF,failover=auto,failover-after=3"
-B=$pid URI_B=srp+tcp://127.0.0.1:$port
+r_gateway 2 "$USER_OF,failover=auto,failover-after=3"
+B=$GATE_2 URI_B=srp+tcp://127.0.0.1:$PORT_2
 t_check 'the second one hears of the first' \
-	t_wait_for 10 said 2 'in standby (target port group 2 of 2; 1 is' 1
+	t_wait_for 10 r_said 2 'in standby (target port group 2 of 2; 1 is' 1
 t_check 'both show the same disk' \
 	[ -n "$(serial_at "$URI_A")" -a \
 	"$(serial_at "$URI_A")" = "$(serial_at "$URI_B")" ]
@@ -100,16 +77,16 @@ freeze_and_fail_over() {
 	kill -STOP "$A"
 	put "$T/a/img" "$T/block.3" 2>"$T/late" &
 	late=$!
-	t_wait_for 30 said 2 '(img): active' 1 && put "$T/b/img" "$T/block.4"
+	t_wait_for 30 r_said 2 '(img): active' 1 && put "$T/b/img" "$T/block.4"
 }
 t_check 'the other one takes over from one that is frozen' freeze_and_fail_over
 kill -CONT "$A"
 wait "$late"
 t_check 'the late write fails' [ $? != 0 ]
-t_check 'the fenced one knows' t_wait_for 10 said 1 'has taken the image over' 1
+t_check 'the fenced one knows' t_wait_for 10 r_said 1 'has taken the image over' 1
 t_check 'what the new one wrote is there' holds "$T/b/img" "$T/block.4"
 t_check 'the fenced one is in standby, and hears of the new one' \
-	t_wait_for 10 said 1 'in standby (target port group 1 of 2; 2 is' 1
+	t_wait_for 10 r_said 1 'in standby (target port group 1 of 2; 2 is' 1
 t_check 'it refuses writes' is_refused put "$T/a/img" "$T/block.3"
 fusermount3 -u "$T/a"
 
@@ -117,16 +94,16 @@ fusermount3 -u "$T/a"
 kill "$A"
 wait "$A"
 t_check 'the fenced one ends with 0' [ $? = 0 ]
-gateway 1 "$USER_OF,role=active"
-A=$pid URI_A=srp+tcp://127.0.0.1:$port
+r_gateway 1 "$USER_OF,role=active"
+A=$GATE_1 URI_A=srp+tcp://127.0.0.1:$PORT_1
 mount_gateway "$URI_A" "$T/a"
 t_check 'role=active takes over at once' holds "$T/a/img" "$T/block.4"
 t_check 'the other one is in standby again' \
-	t_wait_for 10 said 2 'in standby (target port group 2 of 2; 1 is' 2
+	t_wait_for 10 r_said 2 'in standby (target port group 2 of 2; 1 is' 2
 t_check 'it refuses reads again' is_refused get "$T/b/img"
 kill -9 "$A"
 t_check 'it takes over from one that is dead' \
-	t_wait_for 30 said 2 '(img): active' 2
+	t_wait_for 30 r_said 2 '(img): active' 2
 t_check 'and reads what that wrote' holds "$T/b/img" "$T/block.4"
 fusermount3 -uz "$T/a"
 fusermount3 -u "$T/b"
@@ -135,14 +112,14 @@ wait "$B"
 t_check 'ends with 0' [ $? = 0 ]
 
 # Targets whose beats are always late must not take over from each other for ever.
-gateway 1 "$USER_OF,role=active,failover=auto,failover-after=1"
-A=$pid
-gateway 2 "$USER_OF,failover=auto,failover-after=1"
-B=$pid
+r_gateway 1 "$USER_OF,role=active,failover=auto,failover-after=1"
+A=$GATE_1
+r_gateway 2 "$USER_OF,failover=auto,failover-after=1"
+B=$GATE_2
 # The other one becomes active for the CNTth time.
 is_late() { # PID NUMBER OTHER CNT
 	kill -STOP "$1"
-	t_wait_for 60 said "$3" '(img): active' "$4"
+	t_wait_for 60 r_said "$3" '(img): active' "$4"
 	status=$?
 	kill -CONT "$1"
 	[ $status = 0 ] && t_wait_for 30 is_standby "$2" "$3"
@@ -152,25 +129,25 @@ is_standby() { # NUMBER OTHER
 		grep -q "in standby (target port group $1 of 2; $2 is"
 }
 t_check 'the second one hears of the first again' \
-	t_wait_for 10 said 2 'in standby (target port group 2 of 2; 1 is' 1
+	t_wait_for 10 r_said 2 'in standby (target port group 2 of 2; 1 is' 1
 t_check 'the beats of the first one are late' is_late "$A" 1 2 1
 t_check 'then those of the second one' is_late "$B" 2 1 2
 t_check 'then those of the first one again' is_late "$A" 1 2 2
 has_waited_longer() {
-	said 2 'takes over again, after .* failover-after=1 is too short' 1 &&
-		! said 2 'for 3 s; takes over again' 1
+	r_said 2 'takes over again, after .* failover-after=1 is too short' 1 &&
+		! r_said 2 'for 3 s; takes over again' 1
 }
 t_check 'the second one waits longer the second time' has_waited_longer
 kill "$A" "$B"
 wait "$A" "$B"
 
-gateway 1 "$USER_OF,role=active"
-A=$pid
-gateway 2 "$USER_OF,failover=auto,failover-after=1" 1
-B=$pid
+r_gateway 1 "$USER_OF,role=active"
+A=$GATE_1
+r_gateway 2 "$USER_OF,failover=auto,failover-after=1" "" 1
+B=$GATE_2
 t_check 'the number of another target is noticed' \
-	t_wait_for 30 said 2 'another target is active with gateway=1; each' 1
-t_check 'without a takeover' eval "! said 2 'takes over' 1"
+	t_wait_for 30 r_said 2 'another target is active with gateway=1; each' 1
+t_check 'without a takeover' eval "! r_said 2 'takes over' 1"
 kill "$A" "$B"
 wait "$A" "$B"
 t_done

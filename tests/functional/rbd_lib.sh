@@ -7,9 +7,10 @@
 #   refused NAME PATTERN SPEC
 #                           one test: rdma-target refuses SPEC with one line that
 #                           matches PATTERN
-#   r_gateway NUMBER ARG [PORT]
+#   r_gateway NUMBER ARG [PORT [AS]]
 #                           starts target NUMBER of two that serve the image
-#                           rbd/img; sets GATE_NUMBER and PORT_NUMBER
+#                           rbd/img, or one that has the number AS by mistake;
+#                           sets GATE_NUMBER and PORT_NUMBER
 #   r_gateway_stop NUMBER   ends it with SIGTERM
 #   r_said NUMBER PATTERN CNT
 #                           its log has CNT lines that match PATTERN
@@ -48,7 +49,7 @@ r_gateway() {
 		port=${3:-$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))}
 		: >"$T/log.$1"
 		rdma-target --listen "srp+tcp://127.0.0.1:$port" \
-			--backing "rbd:rbd/img,gateways=2,gateway=$1,$2" \
+			--backing "rbd:rbd/img,gateways=2,gateway=${4:-$1},$2" \
 			>"$T/log.$1" 2>&1 &
 		pid=$!
 		eval "GATE_$1=$pid PORT_$1=$port"
