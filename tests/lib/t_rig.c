@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct rig_chan {
+	struct t_ini ini;
+	struct list node; /* rig.chans */
+};
+
 /* ---- the store of RIG_DISK ---- */
 
 static void reset_store(bool is_thin)
@@ -74,6 +79,7 @@ struct rig *rig_create(const struct rig_options *opt)
 	struct error e;
 
 	assert_non_null(rig);
+	list_init(&rig->chans);
 	if (!opt)
 		opt = &defaults;
 	reset_store(opt->thin);
@@ -111,6 +117,10 @@ void rig_settle(struct rig *rig)
 
 void rig_destroy(struct rig *rig)
 {
+	while (!list_empty(&rig->chans))
+		rig_chan_free(
+			&container_of(rig->chans.next, struct rig_chan, node)
+				 ->ini);
 	t_fabric_hold_completions(rig->hub, false);
 	t_fabric_let_go(rig->hub, UINT32_MAX);
 	t_store.hold = false;
@@ -155,13 +165,14 @@ struct t_ini *rig_connect_begin(struct rig *rig,
 				const struct srp_login_req *req)
 {
 	struct sockaddr_in addr = t_port_addr();
-	struct t_ini *ch = calloc(1, sizeof(*ch));
+	struct rig_chan *ch = calloc(1, sizeof(*ch));
 
 	assert_non_null(ch);
-	ch->user = rig;
-	ch->keeps = true;
-	t_ini_login(ch, rig->peer_xp, &addr, req);
-	return ch;
+	list_add_tail(&rig->chans, &ch->node);
+	ch->ini.user = rig;
+	ch->ini.keeps = true;
+	t_ini_login(&ch->ini, rig->peer_xp, &addr, req);
+	return &ch->ini;
 }
 
 struct t_ini *rig_connect(struct rig *rig, const struct srp_login_req *req)
@@ -183,12 +194,15 @@ struct t_ini *rig_login(struct rig *rig, unsigned int who,
 	return ch;
 }
 
-void rig_chan_free(struct t_ini *ch)
+void rig_chan_free(struct t_ini *ini)
 {
-	xp_close(ch->xp);
-	rig_settle(rig_of(ch));
-	assert_true(ch->closed);
-	t_ini_free(ch);
+	struct rig_chan *ch = container_of(ini, struct rig_chan, ini);
+
+	xp_close(ini->xp);
+	rig_settle(rig_of(ini));
+	assert_true(ini->closed);
+	list_del(&ch->node);
+	t_ini_free(ini);
 	free(ch);
 }
 

@@ -41,6 +41,7 @@ struct rig {
 	struct xp *peer_xp;
 	uint8_t *mem; /* of the initiators; registered for remote access */
 	struct xp_mr *mem_mr;
+	struct list chans; /* of the initiators */
 };
 
 struct rig_options {
@@ -55,7 +56,7 @@ struct rig_options {
 };
 
 struct rig *rig_create(const struct rig_options *opt);
-/* Stops the port. Fails if anything is left. */
+/* Frees the channels, and stops the port. Fails if anything is left. */
 void rig_destroy(struct rig *rig);
 
 /* Runs all reactors until they are idle. */
@@ -70,7 +71,8 @@ struct rig *rig_of(const struct t_ini *ch);
 struct srp_login_req rig_login_req(const struct rig *rig, unsigned int who,
 				   enum srp_multichan multichan);
 
-/* Connects and settles. rig_chan_free() frees the channel. */
+/* Connects and settles. rig_destroy() frees the channel, if rig_chan_free() has
+ * not. */
 struct t_ini *rig_connect(struct rig *rig, const struct srp_login_req *req);
 /* The same without settling. */
 struct t_ini *rig_connect_begin(struct rig *rig,
@@ -79,7 +81,7 @@ struct t_ini *rig_connect_begin(struct rig *rig,
 struct t_ini *rig_login(struct rig *rig, unsigned int who,
 			enum srp_multichan multichan);
 /* Closes the channel if it is open, and frees it. */
-void rig_chan_free(struct t_ini *ch);
+void rig_chan_free(struct t_ini *ini);
 
 /* Sends @iu and settles. */
 void rig_send(struct t_ini *ch, const void *iu, size_t len);

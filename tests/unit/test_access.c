@@ -182,8 +182,6 @@ static void nexus_is_not_joined_from_where_others_are_allowed(void **state)
 	intruder = rig_connect(rig, &req);
 	assert_false(intruder->established);
 	rig_expect_alive(ch);
-	rig_chan_free(intruder);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -278,8 +276,6 @@ static void report_luns_tells_only_what_is_allowed(void **state)
 		assert_int_equal(wire_get32(rig->mem), 8);
 		assert_int_equal(rig->mem[9], 0);
 	}
-	rig_chan_free(ch[0]);
-	rig_chan_free(ch[1]);
 	rig_destroy(rig);
 }
 
@@ -300,8 +296,6 @@ static void inquiry_knows_no_hidden_volume(void **state)
 		rig_expect_status(ch[i], ask(ch[i], 0, vpd, 6, 96),
 				  SCSI_STATUS_GOOD);
 	}
-	rig_chan_free(ch[0]);
-	rig_chan_free(ch[1]);
 	rig_destroy(rig);
 }
 
@@ -323,8 +317,6 @@ static void commands_reach_no_hidden_volume(void **state)
 		expect_sense(ch[1], tag, SCSI_KEY_ILLEGAL_REQUEST,
 			     SCSI_ASC_LUN_NOT_SUPPORTED);
 	}
-	rig_chan_free(ch[0]);
-	rig_chan_free(ch[1]);
 	rig_destroy(rig);
 }
 
@@ -391,8 +383,6 @@ static void extended_copy_finds_no_hidden_volume(void **state)
 	expect_unknown(ch[0], ram, disk);
 	expect_unknown(ch[0], disk, ram);
 	expect_unknown(ch[1], disk, ram);
-	rig_chan_free(ch[0]);
-	rig_chan_free(ch[1]);
 	rig_destroy(rig);
 }
 
@@ -419,8 +409,6 @@ static void functions_reach_no_hidden_volume(void **state)
 	rig_expect_status(ch[0], tag, SCSI_STATUS_GOOD);
 	assert_int_equal(rig_clear_ua(ch[0], 0, NULL), 0);
 	assert_int_equal(rig_clear_ua(ch[1], 0, NULL), 1);
-	rig_chan_free(ch[0]);
-	rig_chan_free(ch[1]);
 	rig_destroy(rig);
 }
 
@@ -460,8 +448,6 @@ static void reset_reaches_a_volume_by_any_number(void **state)
 	rig_release(rig);
 	rig_expect_code(two, tmf, SRP_RSP_COMPLETE);
 	rig_expect_status(one, tag, SCSI_STATUS_TASK_ABORTED);
-	rig_chan_free(one);
-	rig_chan_free(two);
 	rig_destroy(rig);
 }
 
@@ -501,8 +487,6 @@ static void read_only_is_per_initiator(void **state)
 	assert_int_equal(rig->mem[2] & 0x80, 0);
 	rig_expect_status(one, extended_copy(one, ram, disk),
 			  SCSI_STATUS_CHECK_CONDITION);
-	rig_chan_free(one);
-	rig_chan_free(two);
 	rig_destroy(rig);
 }
 

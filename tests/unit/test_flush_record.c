@@ -104,8 +104,6 @@ static void begin(struct pair *p)
 
 static void end(struct pair *p)
 {
-	rig_chan_free(p->one);
-	rig_chan_free(p->two);
 	rig_destroy(p->rig);
 	remove_dir();
 }

@@ -93,7 +93,6 @@ static void commands_are_counted_once(void **state)
 	/* The other volume was not used. */
 	sums[0] = meter_of(METER_OF_VOLUME, !row->lun);
 	assert_int_equal(meter_commands(&sums[0].op[op]), 0);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -111,7 +110,6 @@ static void other_commands_are_other(void **state)
 	sum = meter_of(METER_OF_VOLUME, RIG_RAM);
 	assert_int_equal(meter_commands(&sum.op[METER_READ]), 0);
 	assert_int_equal(meter_commands(&sum.op[METER_OTHER]), 1 + seen + 1);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -135,7 +133,6 @@ static void refused_at_once_is_other(void **state)
 	assert_int_equal(meter_commands(&sum.op[METER_READ]), 3);
 	assert_int_equal(meter_commands(&sum.op[METER_OTHER]),
 			 meter_commands(&before.op[METER_OTHER]) + 1);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -170,8 +167,6 @@ static void time_goes_to_the_stage_where_it_was_spent(void **state)
 			counts->stage[stage].bucket[HISTOGRAM_BUCKETS - 1], 0);
 	assert_int_equal(count_of(&sum, METER_READ, METER_QUEUE), 2);
 	assert_int_equal(count_of(&sum, METER_READ, METER_FETCH), 0);
-	rig_chan_free(ch);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -198,7 +193,6 @@ static void waiting_for_blocks_is_time_in_the_queue(void **state)
 	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
 	assert_int_equal(meter_commands(&sum.op[METER_WRITE]), 1);
 	assert_true(sum.op[METER_WRITE].stage[METER_QUEUE].sum >= 20 * MS);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -218,7 +212,6 @@ static void commands_without_an_answer_are_not_counted(void **state)
 	assert_null(t_ini_rsp(ch, tag));
 	sum = meter_of(METER_OF_VOLUME, RIG_DISK);
 	assert_int_equal(meter_commands(&sum.op[METER_READ]), 0);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -252,7 +245,6 @@ static void slow_commands_are_counted(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	assert_int_equal(w->counters.slow, row->cnt);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 

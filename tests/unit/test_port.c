@@ -28,7 +28,6 @@ static void login_is_answered_with_what_ib_srp_needs(void **state)
 	assert_int_equal(rsp->formats, SRP_FORMATS);
 	assert_int_equal(rsp->multichan, SRP_MULTICHAN_NO_CHAN);
 	assert_true(rsp->imm_data);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -68,7 +67,6 @@ static void bad_login_is_rejected(void **state)
 	assert_true(ch->rejected);
 	assert_int_equal(ch->rej.reason, row->reason);
 	assert_int_equal(ch->rej.tag, req.tag);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -82,7 +80,6 @@ static void unnamed_target_is_accepted(void **state)
 	ch = rig_connect(rig, &req);
 	assert_true(ch->established);
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -98,8 +95,6 @@ static void channels_of_a_nexus_are_limited(void **state)
 	assert_false(chans[64]->established);
 	assert_true(chans[64]->rejected);
 	assert_int_equal(chans[64]->rej.reason, SRP_REJ_CHANNEL_LIMIT);
-	for (int i = 0; i <= 64; i++)
-		rig_chan_free(chans[i]);
 	rig_destroy(rig);
 }
 
@@ -159,7 +154,6 @@ static void what_is_written_is_read_back(void **state)
 	assert_memory_equal(rig->mem, rig->mem + back, len);
 	assert_int_equal(rig->mem[back + len], 0);
 	assert_int_equal(t_port_used(&rig->target), 0);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -184,7 +178,6 @@ static void immediate_data_at_another_offset_is_copied(void **state)
 	tag = rig_cmd(ch, &w);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	assert_memory_equal(t_store.bytes + 3 * BLK, rig->mem, 4 * BLK);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -213,7 +206,6 @@ static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
 	for (int i = 0; i < 1024; i++)
 		assert_memory_equal(t_store.bytes + (8 + i) * BLK, rig->mem,
 				    BLK);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -224,7 +216,6 @@ static void good_response_is_36_bytes(void **state)
 
 	rig_expect_alive(ch);
 	assert_int_equal(ch->ius[ch->iu_cnt - 1].len, 36);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -244,7 +235,6 @@ static void larger_buffer_is_an_underflow(void **state)
 	assert_int_equal(t_ini_rsp(ch, tag)->resid_flags, SRP_RSP_IN_UNDERFLOW);
 	assert_true(t_ini_rsp(ch, tag)->in_resid >= 4096 - 255);
 	assert_memory_equal(rig->mem + 8, "RDMABLK ", 8);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -266,7 +256,6 @@ static void read_past_the_end_says_so(void **state)
 	assert_int_equal(sense.code, SCSI_ASC_LBA_OUT_OF_RANGE);
 	assert_int_equal(t_ini_rsp(ch, tag)->in_resid, BLK);
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -392,8 +381,6 @@ static void bad_iu_hurts_nobody_else(void **state)
 	}
 	assert_int_equal(t_port_used(&rig->target), 0);
 	rig_expect_alive(other);
-	rig_chan_free(ch);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -418,7 +405,6 @@ static void bad_iu_is_refused_as_d_sense_says(void **state)
 		sense = rsp->sense;
 		assert_int_equal(sense[0], len < SRP_CMD_SIZE ? 0x70 : 0x72);
 	}
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -504,7 +490,6 @@ static void residuals_are_of_both_directions(void **state)
 	assert_int_equal(rsp->out_resid, row->out_resid);
 	assert_int_equal(rsp->in_resid, row->in_resid);
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -528,7 +513,6 @@ static void fetched_table_that_does_not_add_up_moves_no_data(void **state)
 	rig_expect_code(ch, 5, SRP_RSP_FIELDS_INVALID);
 	assert_true(ch->closed);
 	assert_int_equal(t_store.bytes[1], 0);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -549,8 +533,6 @@ static void wrong_key_ends_only_that_channel(void **state)
 	assert_true(ch->closed);
 	assert_int_equal(t_port_used(&rig->target), 0);
 	rig_expect_alive(other);
-	rig_chan_free(ch);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -574,7 +556,6 @@ static void every_credit_can_be_used_at_once(void **state)
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(t_store.bytes[i * BLK], i);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -597,8 +578,6 @@ static void more_requests_than_credits_end_the_channel(void **state)
 	rig_expect_alive(other);
 	rig_release(rig);
 	assert_int_equal(t_port_used(&rig->target), 0);
-	rig_chan_free(ch);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -621,7 +600,6 @@ static void commands_wait_when_completions_are_late(void **state)
 	rig_settle(rig);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -643,7 +621,6 @@ static void requests_wait_for_buffers(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
 	t_store.hold = false;
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -670,8 +647,6 @@ static void large_transfers_take_turns(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		rig_expect_status(ch[i % 2], tags[i], SCSI_STATUS_GOOD);
 	t_store.hold = false;
-	rig_chan_free(ch[0]);
-	rig_chan_free(ch[1]);
 	rig_destroy(rig);
 }
 
@@ -703,8 +678,6 @@ static void greedy_initiator_leaves_room_for_others(void **state)
 	rig_settle(rig);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
 		rig_expect_status(greedy, tags[i], SCSI_STATUS_GOOD);
-	rig_chan_free(greedy);
-	rig_chan_free(modest);
 	rig_destroy(rig);
 }
 
@@ -736,9 +709,6 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 	assert_int_equal(asc, SCSI_ASC_NEXUS_LOSS);
 	rig_send_write(new, 9, 0x03);
 	assert_int_equal(t_store.bytes[9 * BLK], 0x03);
-	rig_chan_free(old);
-	rig_chan_free(old2);
-	rig_chan_free(new);
 	rig_destroy(rig);
 }
 
@@ -760,8 +730,6 @@ static void unnamed_target_is_the_same_nexus(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	assert_true(new->established);
-	rig_chan_free(old);
-	rig_chan_free(new);
 	rig_destroy(rig);
 }
 
@@ -779,8 +747,6 @@ static void login_of_another_initiator_does_not_wait(void **state)
 	rig_expect_alive(other);
 	assert_false(ch->closed);
 	rig_release(rig);
-	rig_chan_free(ch);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -802,9 +768,6 @@ static void newer_login_replaces_the_one_that_waits(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	assert_true(third->established);
-	rig_chan_free(old);
-	rig_chan_free(second);
-	rig_chan_free(third);
 	rig_destroy(rig);
 }
 
@@ -827,8 +790,6 @@ static void fence_is_bounded(void **state)
 	assert_int_equal(new->rej.reason, SRP_REJ_NO_RESOURCES);
 	t_store.hold = false;
 	rig_release(rig);
-	rig_chan_free(old);
-	rig_chan_free(new);
 	rig_destroy(rig);
 }
 
@@ -863,7 +824,6 @@ static void channels_join_a_nexus(void **state)
 	rig_expect_alive(second);
 	rig_chan_free(ch);
 	rig_expect_alive(second);
-	rig_chan_free(second);
 	rig_destroy(rig);
 }
 
@@ -895,21 +855,17 @@ static void channels_are_spread_over_the_workers(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
-	struct t_ini *ch[7];
 
 	for (unsigned int i = 0; i < 4; i++)
-		ch[i] = rig_login(rig, 1 + i / 2,
-				  i % 2 ? SRP_MULTICHAN_MULTI
-					: SRP_MULTICHAN_SINGLE);
+		rig_login(rig, 1 + i / 2,
+			  i % 2 ? SRP_MULTICHAN_MULTI : SRP_MULTICHAN_SINGLE);
 	for (unsigned int i = 4; i < 7; i++)
-		ch[i] = rig_login(rig, i, SRP_MULTICHAN_SINGLE);
+		rig_login(rig, i, SRP_MULTICHAN_SINGLE);
 	assert_string_equal(workers_of(rig, 1), "01");
 	assert_string_equal(workers_of(rig, 2), "10");
 	assert_string_equal(workers_of(rig, 4), "0");
 	assert_string_equal(workers_of(rig, 5), "1");
 	assert_string_equal(workers_of(rig, 6), "0");
-	for (unsigned int i = 0; i < 7; i++)
-		rig_chan_free(ch[i]);
 	rig_destroy(rig);
 }
 
@@ -941,8 +897,6 @@ static void stop_answers_what_is_in_flight(void **state)
 	assert_null(t_ini_rsp(ch, late));
 	assert_true(ch->closed);
 	assert_true(rig->target.stopped);
-	rig_chan_free(ch);
-	rig_chan_free(idle);
 	rig_destroy(rig);
 }
 
@@ -964,8 +918,6 @@ static void login_that_waits_is_refused_at_stop(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	assert_true(rig->target.stopped);
-	rig_chan_free(old);
-	rig_chan_free(new);
 	rig_destroy(rig);
 }
 

@@ -39,8 +39,6 @@ static struct pair pair_begin(void)
 
 static void pair_end(struct pair *p)
 {
-	rig_chan_free(p->one);
-	rig_chan_free(p->two);
 	rig_destroy(p->rig);
 }
 

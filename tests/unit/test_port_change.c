@@ -129,7 +129,6 @@ static void idle_volume_goes_and_comes(void **state)
 	assert_int_equal(rig_clear_ua(ch, RIG_RAM, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_POWER_ON);
 	assert_int_equal(reported_luns(ch), 2);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -176,7 +175,6 @@ static void coming_and_going_is_told_by_an_aer_to_who_asks(void **state)
 	come_back(&l);
 	rig_settle(rig);
 	expect_luns_aer(ch, 2);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -210,8 +208,6 @@ static void commands_end_before_a_volume_goes(void **state)
 	come_back(&l);
 	rig_expect_alive(one);
 	rig_expect_alive(two);
-	rig_chan_free(one);
-	rig_chan_free(two);
 	rig_destroy(rig);
 }
 
@@ -232,7 +228,6 @@ static void commands_on_other_volumes_go_on(void **state)
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	detach(&l);
 	come_back(&l);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -261,7 +256,6 @@ static void reset_ends_before_a_volume_goes(void **state)
 	}
 	detach(&l);
 	come_back(&l);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -318,7 +312,6 @@ static void other_volume_does_not_take_the_place(void **state)
 	assert_non_null(port_volume_user(&rig->target.port, other));
 	l.vol->lun = RIG_RAM;
 	come_back(&l);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -341,16 +334,16 @@ static void other_volume_in_the_same_memory_is_news(void **state)
 	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	rig_clear_ua(ch, RIG_DISK, &asc);
 	assert_int_equal(asc, SCSI_ASC_REPORTED_LUNS_CHANGED);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
 static void same_volume_takes_its_place_again(void **state)
 {
 	struct rig *rig = two_workers();
-	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct leaving l = begin_to_leave(rig, RIG_DISK);
+	struct leaving l;
 
+	rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	l = begin_to_leave(rig, RIG_DISK);
 	leave(&l);
 	detach(&l);
 	come_back(&l);
@@ -359,7 +352,6 @@ static void same_volume_takes_its_place_again(void **state)
 	detach(&l);
 	come_back(&l);
 	assert_non_null(port_volume_user(&rig->target.port, l.vol));
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -380,8 +372,6 @@ static void new_rules_end_who_would_see_less(void **state)
 	rig_settle(rig);
 	rig_expect_alive(one);
 	assert_true(two->closed);
-	rig_chan_free(one);
-	rig_chan_free(two);
 	rig_destroy(rig);
 }
 
@@ -402,7 +392,6 @@ static void session_is_listed_and_ended(void **state)
 	rig_settle(rig);
 	assert_true(ch->closed);
 	assert_int_equal(port_sessions(&rig->target.port, sessions, 1), 0);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -428,7 +417,6 @@ static void session_ends_with_its_commands(void **state)
 	t_store.hold = false;
 	rig_settle(rig);
 	assert_int_equal(port_ending(&rig->target.port, before), 0);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 

@@ -101,8 +101,6 @@ static void initiator_that_stops_is_disconnected(void **state)
 	cmd = rig_write(row->lun, 0, 512);
 	tag = rw(other, cmd, 0, 512 * BLK);
 	rig_expect_status(other, tag, SCSI_STATUS_GOOD);
-	rig_chan_free(ch);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -127,7 +125,6 @@ static void slow_initiator_is_left_alone(void **state)
 		rig_settle(rig);
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
 	}
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -148,7 +145,6 @@ static void stopped_target_blames_no_initiator(void **state)
 	assert_int_equal(t_fabric_let_go(rig->hub, 2), 2);
 	rig_settle(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -167,7 +163,6 @@ static void slow_disk_is_not_held_against_the_initiator(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -190,7 +185,6 @@ static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	assert_true(rig->target.stopped);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -203,7 +197,6 @@ static void idle_worker_is_not_woken(void **state)
 	assert_true(rig->target.workers[0].watching);
 	pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
 	assert_false(rig->target.workers[0].watching);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -221,8 +214,6 @@ static void initiator_that_is_gone_is_noticed(void **state)
 	pass(rig, XP_KEEPALIVE_MS);
 	assert_int_equal(rig->target.port.login_cnt, 1);
 	assert_false(other->closed);
-	rig_chan_free(ch);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -235,7 +226,6 @@ static void idle_initiator_is_left_alone(void **state)
 	for (int i = 0; i < 1000; i++)
 		pass(rig, XP_KEEPALIVE_MS);
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -368,8 +358,6 @@ static void replacing_login_needs_no_room(void **state)
 
 	assert_true(old->closed);
 	rig_expect_alive(ch);
-	rig_chan_free(old);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -397,7 +385,6 @@ static void flood_of_logins_harms_nobody(void **state)
 	for (unsigned int i = 0; i < ARRAY_SIZE(flood); i++)
 		rig_chan_free(flood[i]);
 	assert_int_equal(rig->target.port.login_cnt, 1);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -452,7 +439,6 @@ static void host_that_comes_and_goes_does_not_fill_the_log(void **state)
 	unsigned int told;
 	int was_stderr;
 	int fd = log_begin(&was_stderr);
-	struct t_ini *ch;
 	const char *at;
 	char *text;
 
@@ -461,8 +447,7 @@ static void host_that_comes_and_goes_does_not_fill_the_log(void **state)
 		rig_chan_free(rig_login(rig, 2, SRP_MULTICHAN_SINGLE));
 	}
 	t_fabric_come_from(rig->hub, "10.0.0.3");
-	ch = rig_login(rig, 3, SRP_MULTICHAN_SINGLE);
-	rig_chan_free(ch);
+	rig_login(rig, 3, SRP_MULTICHAN_SINGLE);
 	rig_destroy(rig);
 	text = log_end(fd, was_stderr);
 	for (at = text; (at = strstr(at, "10.0.0.2 left out")); at++) {

@@ -88,8 +88,6 @@ static struct pair reserved(void)
 
 static void end_pair(struct pair *p)
 {
-	rig_chan_free(p->a);
-	rig_chan_free(p->b);
 	rig_destroy(p->rig);
 }
 
@@ -251,8 +249,6 @@ static void lun_reset_ends_what_reserve_gave(void **state)
 			SRP_RSP_COMPLETE);
 	rig_clear_ua(b, RIG_DISK, NULL);
 	rig_expect_status(b, write_block(b, 0), SCSI_STATUS_GOOD);
-	rig_chan_free(a);
-	rig_chan_free(b);
 	rig_destroy(rig);
 }
 
@@ -269,7 +265,6 @@ static void logout_ends_what_reserve_gave(void **state)
 	rig_chan_free(a);
 	rig_settle(rig);
 	rig_expect_status(b, write_block(b, 0), SCSI_STATUS_GOOD);
-	rig_chan_free(b);
 	rig_destroy(rig);
 }
 
@@ -315,7 +310,6 @@ static void function_leaves_alone_what_follows_it(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch, command, SCSI_STATUS_GOOD);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -336,8 +330,6 @@ static void nexus_loss_is_not_told_to_the_old_channel(void **state)
 	assert_true(old->closed && ch->established);
 	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
 	assert_int_equal(asc, 0x2907);
-	rig_chan_free(old);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -401,7 +393,6 @@ static void queue(void **state)
 	for (unsigned int i = 0; i < QUEUE; i++)
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
 	t_store.hold = false;
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -427,7 +418,6 @@ static void another_lun_does_not_wait(void **state)
 	rig_expect_status(ch, rig_cmd(ch, &tur), SCSI_STATUS_GOOD);
 	assert_int_equal(rig_release(rig), 1);
 	t_store.hold = false;
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -456,7 +446,6 @@ static void blocked_command_can_be_aborted(void **state)
 	assert_null(t_ini_rsp(ch, victim));
 	t_store.hold = false;
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -483,8 +472,6 @@ static void reset_ends_blocked_commands_of_all(void **state)
 	rig_expect_code(b, reset, SRP_RSP_COMPLETE);
 	t_store.hold = false;
 	rig_expect_alive(a);
-	rig_chan_free(a);
-	rig_chan_free(b);
 	rig_destroy(rig);
 }
 
@@ -565,7 +552,6 @@ static void growth_is_told_by_a_unit_attention(void **state)
 	assert_int_equal(rig->target.luns.vol[RIG_DISK]->blocks, blocks + 1);
 	/* ib_srp does not ask for asynchronous events. */
 	assert_null(find_iu(ch, SRP_AER_REQ, 0));
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -619,7 +605,6 @@ static void growth_is_told_by_an_aer_to_who_asks(void **state)
 	assert_int_equal(sense[row->code_at + 1], 0x09);
 	answer_aer(ch, aer.tag);
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -641,7 +626,6 @@ static void other_active_port_is_told_by_an_aer_to_who_asks(void **state)
 	sense = aer.sense;
 	assert_int_equal(sense[12], 0x2a);
 	assert_int_equal(sense[13], 0x06);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -660,7 +644,6 @@ static void aers_come_one_at_a_time(void **state)
 	assert_non_null(find_iu(ch, SRP_AER_REQ, 1));
 	answer_aer(ch, 1);
 	assert_null(find_iu(ch, SRP_AER_REQ, 2));
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -673,7 +656,6 @@ static void aer_waits_for_the_first_command(void **state)
 	assert_null(find_iu(ch, SRP_AER_REQ, 0));
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	assert_non_null(find_iu(ch, SRP_AER_REQ, 0));
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -688,7 +670,6 @@ static void wrong_answer_to_an_aer_closes(void **state)
 	srp_bare_encode(iu, sizeof(iu), SRP_CRED_RSP, 0);
 	rig_send(ch, iu, sizeof(iu));
 	assert_true(ch->closed);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -715,7 +696,6 @@ static void stop_is_told_by_a_logout(void **state)
 	assert_int_equal(logout.reason, SRP_LOGOUT_NONE);
 	assert_true(ch->closed);
 	t_store.hold = false;
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -728,7 +708,6 @@ static void idle_login_gets_no_logout(void **state)
 	rig_settle(rig);
 	assert_int_equal(ch->iu_cnt, 0);
 	assert_true(ch->closed);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -758,7 +737,6 @@ static void immed_is_answered_while_the_disk_flushes(void **state)
 	rig_expect_alive(ch);
 	rig_release(rig);
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -774,7 +752,6 @@ static void answered_command_is_out_of_the_queue(void **state)
 	send_block(ch, &cmd);
 	assert_int_equal(t_store.held_cnt, 2);
 	rig_release(rig);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -788,23 +765,21 @@ static void task_management_awaits_the_flush(void **state)
 	assert_null(t_ini_rsp(ch, tmf));
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
 static void new_login_awaits_the_flush(void **state)
 {
 	struct rig *rig = rig_create(NULL);
-	uint64_t tag;
-	struct t_ini *ch = flushing(rig, &tag);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct t_ini *next = rig_connect(rig, &req);
+	struct t_ini *next;
+	uint64_t tag;
 
+	flushing(rig, &tag);
+	next = rig_connect(rig, &req);
 	assert_false(next->established);
 	rig_release(rig);
 	assert_true(next->established);
-	rig_chan_free(ch);
-	rig_chan_free(next);
 	rig_destroy(rig);
 }
 
@@ -825,7 +800,6 @@ static void only_so_many_are_answered_early(void **state)
 	assert_int_equal(t_store.held_cnt, 0);
 	rig_expect_status(ch, rig_cmd(ch, &sync_immed), SCSI_STATUS_GOOD);
 	rig_release(rig);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -861,7 +835,6 @@ static void let_format_end(struct formatting *f)
 	t_store.hold = false;
 	rig_release(f->rig);
 	assert_int_equal(volume_state(vol), VOLUME_READY);
-	rig_chan_free(f->ch);
 	rig_destroy(f->rig);
 }
 
@@ -936,7 +909,6 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 	assert_int_equal(volume_state(vol), VOLUME_READY);
 	assert_null(t_ini_rsp(ch, tag));
 	t_store.hold = false;
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -961,7 +933,6 @@ static void refusals_of_the_port_go_by_d_sense(void **state)
 		assert_int_equal(sense[0], d_sense ? 0x72 : 0x70);
 		assert_int_equal(sense[d_sense ? 2 : 12], 0x49);
 	}
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 

@@ -259,9 +259,6 @@ static void tmf_in_every_state(void **state)
 	assert_int_equal(sum_of_deltas(ch), ch->next_tag - 0x1000);
 	assert_int_equal(t_port_used(&rig->target), 0);
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
-	rig_chan_free(second);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -283,7 +280,6 @@ static void abort_ends_no_other_command(void **state)
 	rig_expect_status(ch, tags[0], SCSI_STATUS_GOOD);
 	assert_null(t_ini_rsp(ch, tags[1]));
 	rig_expect_status(ch, tags[2], SCSI_STATUS_GOOD);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -302,7 +298,6 @@ static void reset_leaves_other_luns_alone(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -324,7 +319,6 @@ static void later_commands_do_not_count_for_a_reset(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -355,7 +349,6 @@ static void tmf_that_cannot_be_is_refused(void **state)
 	rig_expect_code(ch, tmf, row->code);
 	assert_int_equal(ch->ius[ch->iu_cnt - 1].len, SRP_RSP_TMF_SIZE);
 	rig_expect_alive(ch);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -373,7 +366,6 @@ static void aborted_command_returns_its_credit_with_the_answer(void **state)
 	t_store.hold = false;
 	rig_release(rig);
 	assert_int_equal(t_ini_rsp(ch, tmf)->req_lim_delta, 2);
-	rig_chan_free(ch);
 	rig_destroy(rig);
 }
 
@@ -396,9 +388,6 @@ static void reset_leaves_one_unit_attention_for_each(void **state)
 	assert_int_equal(asc, SCSI_ASC_DEVICE_RESET);
 	assert_int_equal(rig_clear_ua(second, RIG_DISK, &asc), 1);
 	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 0);
-	rig_chan_free(ch);
-	rig_chan_free(second);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 
@@ -440,8 +429,6 @@ static void reset_returns_credits_of_other_channels(void **state)
 	rig_send(second, answer, sizeof(answer));
 	assert_int_equal(second->iu_cnt, before + 1);
 	rig_expect_alive(second);
-	rig_chan_free(ch);
-	rig_chan_free(second);
 	rig_destroy(rig);
 }
 
@@ -464,8 +451,6 @@ static void reset_spans_all_workers(void **state)
 	rig_release(rig);
 	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
 	rig_expect_status(other, tag, SCSI_STATUS_TASK_ABORTED);
-	rig_chan_free(ch);
-	rig_chan_free(other);
 	rig_destroy(rig);
 }
 

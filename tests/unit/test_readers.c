@@ -161,8 +161,6 @@ static struct scene scene_begin(unsigned int lun, bool reader)
 
 static void scene_end(struct scene *s)
 {
-	rig_chan_free(s->actor);
-	rig_chan_free(s->watcher);
 	rig_destroy(s->rig);
 }
 
