@@ -41,11 +41,8 @@ mount_two() { # URI OPTION...
 	t_pids="$t_pids $client"
 	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
 }
-gone_or_zombie() {
-	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
-}
 ends() {
-	kill "$client" && t_wait_for 30 gone_or_zombie "$client" &&
+	kill "$client" && t_wait_for 30 t_has_ended "$client" &&
 		t_not_mounted "$M"
 }
 said() { # CNT PATTERN: waits until the client's log has CNT such lines

@@ -24,12 +24,9 @@ start_client() {
 # ends_with STATUS: the client ends within 10 seconds with STATUS, without a
 # mount left
 ends_with() {
-	t_wait_for 10 gone_or_zombie "$client" || return 1
+	t_wait_for 10 t_has_ended "$client" || return 1
 	wait "$client"
 	[ $? = "$1" ] && t_not_mounted "$M"
-}
-gone_or_zombie() {
-	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
 }
 lines() { # CNT PATTERN, in the client's log
 	cat "$L"
@@ -88,7 +85,7 @@ writes_all_answered() {
 	kill "$client"
 	ends_with 0 || return 1
 	# fio gets its answers, and errors for later requests.
-	t_wait_for 10 gone_or_zombie "$fio" && ! wait "$fio"
+	t_wait_for 10 t_has_ended "$fio" && ! wait "$fio"
 }
 writes_go() { [ "$(stat -c %y "$M/scratch" | cut -c1-4)" != 2001 ]; }
 if command -v fio >/dev/null; then
@@ -179,7 +176,7 @@ cannot_unmount() {
 	client=$!
 	t_pids="$t_pids $client"
 	t_wait_for 10 grep -q 'volume disk' "$L" && kill "$client" &&
-		t_wait_for 10 gone_or_zombie "$client" || return 1
+		t_wait_for 10 t_has_ended "$client" || return 1
 	wait "$client"
 	[ $? = 1 ] && umount "$T/user" && lines 1 'error: cannot unmount' &&
 		lines 0 ': unmounted'
@@ -236,7 +233,7 @@ reader=$!
 t_wait_for 10 sh -c "ls -l /proc/$reader/fd | grep -q $M/disk"
 cut_short() {
 	kill "$client"
-	gone_or_zombie "$client"
+	t_has_ended "$client"
 }
 t_wait_for 10 cut_short
 t_check 'cut short, it ends with 1 as writes may be lost' ends_with 1
@@ -281,7 +278,7 @@ both_work() {
 t_check 'neither ends the session of the other' both_work
 exec 7<&-
 t_check 'the detached one ends with its last file' \
-	t_wait_for 10 gone_or_zombie "$older"
+	t_wait_for 10 t_has_ended "$older"
 fusermount3 -u "$M"
 t_check 'and so does the new one' ends_with 0
 HEX=0123456789abcdef0123456789abcdef

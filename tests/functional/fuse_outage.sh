@@ -23,9 +23,6 @@ start_client() {
 	t_wait_for 10 mounted || t_bail "$(cat "$L")"
 }
 mounted() { grep -q " $M fuse.rdma-block" /proc/self/mounts && [ -d "$M" ]; }
-gone_or_zombie() {
-	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
-}
 cat >"$T/writers.py" <<'END'
 import os, sys, threading
 # FILE CNT LEN: starts CNT threads; each writes once, to a place of its own
@@ -105,11 +102,11 @@ t_check 'the stuck one can be looked at' timeout 30 stat "$M/stuck"
 kill -USR1 "$T_TARGET"
 end_of_stuck() {
 	kill -USR1 "$T_TARGET"
-	gone_or_zombie "$writers"
+	t_has_ended "$writers"
 }
 t_check 'and goes on when it is let go' t_wait_for 60 end_of_stuck
 fusermount3 -u "$M"
-t_check 'it ends' t_wait_for 30 gone_or_zombie "$client"
+t_check 'it ends' t_wait_for 30 t_has_ended "$client"
 
 # ---- the mount ends while the target hangs
 
@@ -120,9 +117,9 @@ t_wait_for 30 asleep 300
 timeout 30 stat "$M/disk" >/dev/null
 cut_short() {
 	kill "$client"
-	gone_or_zombie "$client"
+	t_has_ended "$client"
 }
 t_check 'a mount with 300 writes waiting can be ended' t_wait_for 30 cut_short
-t_check 'the writes have failed' t_wait_for 30 gone_or_zombie "$writers"
+t_check 'the writes have failed' t_wait_for 30 t_has_ended "$writers"
 kill -CONT "$T_TARGET"
 t_done

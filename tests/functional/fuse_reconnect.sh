@@ -24,29 +24,14 @@ mount_with() { # OPTION...
 	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
 }
 ends() {
-	kill "$client" && t_wait_for 30 gone_or_zombie "$client" &&
+	kill "$client" && t_wait_for 30 t_has_ended "$client" &&
 		t_not_mounted "$M"
 }
 # The mount is already unmounted. The client ends only because of the signal, as
 # long as a copy of the mount exists in some namespace.
 ends_now() {
 	kill "$client" 2>/dev/null
-	t_wait_for 30 gone_or_zombie "$client"
-}
-gone_or_zombie() {
-	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
-}
-again() { # ARG...: starts a target at the address of the last one
-	t_new_log
-	rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
-	T_TARGET=$!
-	t_pids="$t_pids $T_TARGET"
-	t_wait_for 10 t_target_is_up || t_bail "$(cat "$T/target.log")"
-}
-stop() { # SIGNAL
-	kill "-$1" "$T_TARGET"
-	wait "$T_TARGET" 2>/dev/null
-	:
+	t_wait_for 30 t_has_ended "$client"
 }
 said() { # CNT PATTERN: waits until the client's log has CNT such lines
 	t_wait_for 30 said_now "$@" || { cat "$L"; return 1; }
@@ -76,8 +61,8 @@ load() { # SIGNAL
 	fio=$!
 	round=$(((round + 1) % 32))
 	t_wait_for 30 more_blocks "$before"
-	stop "$1"
-	again --backing "$T/disk.img,name=disk"
+	t_target_stop "$1"
+	t_target_again --backing "$T/disk.img,name=disk"
 	wait $fio || { cat "$T/fio.out" "$L"; return 1; }
 }
 for channels in 1 3; do
@@ -110,7 +95,7 @@ read_only_attr() {
 os.setxattr(sys.argv[1], "user.rdma-block.state", b"lost")' "$M/disk"
 }
 t_check 'and cannot be set' read_only_attr
-stop KILL
+t_target_stop KILL
 read_fails() {
 	! dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$T/.err" &&
 		cat "$T/.err" && grep -q 'Input/output error' "$T/.err"
@@ -122,7 +107,7 @@ t_check 'the state says so' is state fail-fast
 t_check 'and why' is last_error '.*connection refused.*'
 t_check 'the size can be seen all the while' \
 	[ "$(stat -c %s "$M/disk")" = $((256 << 20)) ]
-again --backing "$T/disk.img,name=disk"
+t_target_again --backing "$T/disk.img,name=disk"
 t_check 'it is back' said 1 'again after .*continue'
 t_check 'so says the state' is state running
 t_check 'and how often' is reconnects 1
@@ -139,23 +124,23 @@ has_size() { [ "$(stat -c %s "$M/disk")" = $(($1 << 20)) ]; }
 t_check 'and so does the file' t_wait_for 10 has_size 320
 t_check 'its end can be written' dd if=/dev/zero of="$M/disk" bs=1M seek=319 \
 	count=1 conv=notrunc oflag=direct
-stop KILL
+t_target_stop KILL
 truncate -s 384M "$T/disk.img"
-again --backing "$T/disk.img,name=disk"
+t_target_again --backing "$T/disk.img,name=disk"
 t_check 'also while the target is away' \
 	said 1 'volume disk now has 384 MiB'
 t_check 'the file has the new size' t_wait_for 10 has_size 384
 t_check 'and is back' said 2 'again after .*continue'
 
-stop KILL
+t_target_stop KILL
 t_check 'unmounts without a target' fusermount3 -u "$M"
 t_check 'and ends' ends_now
 
-again --backing "$T/disk.img,name=disk"
+t_target_again --backing "$T/disk.img,name=disk"
 mount_with --fast-io-fail-tmo 0.1 --dev-loss-tmo 0.3
-stop KILL
+t_target_stop KILL
 t_check 'after dev_loss_tmo it is given up' said 1 'given up.*this is final'
-again --backing "$T/disk.img,name=disk"
+t_target_again --backing "$T/disk.img,name=disk"
 t_check 'and stays so' read_fails
 t_check 'so says the state then' is state lost
 t_check 'unmounts when given up' fusermount3 -u "$M"
@@ -166,48 +151,48 @@ t_check 'and ends' ends_now
 VOLUME=/disk
 mount_with
 dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct status=none
-stop KILL
-again --backing "$T/other.img,name=disk"
+t_target_stop KILL
+t_target_again --backing "$T/other.img,name=disk"
 t_check 'another disk in its place is not taken for it' \
 	said 1 'another volume is there now.*this is final'
 t_check 'I/O fails' read_fails
 t_check 'unmounts' ends
 
-stop KILL
-again --backing ram:64M,name=disk
+t_target_stop KILL
+t_target_again --backing ram:64M,name=disk
 mount_with
 dd if=/dev/zero of="$M/disk" bs=4k count=1 conv=notrunc oflag=direct status=none
-stop KILL
-again --backing ram:64M,name=disk
+t_target_stop KILL
+t_target_again --backing ram:64M,name=disk
 t_check 'memory that was lost is another volume' \
 	said 1 'another volume is there now.*this is final'
 t_check 'it never reads as zeroes' read_fails
 t_check 'unmounts' ends
-stop KILL
+t_target_stop KILL
 
 # ---- another volume beside the one that is mounted
 
-again --backing "$T/disk.img,name=disk" --backing ram:64M,name=beside
+t_target_again --backing "$T/disk.img,name=disk" --backing ram:64M,name=beside
 mount_with
 VOLUME=
-stop KILL
-again --backing "$T/disk.img,name=disk"
+t_target_stop KILL
+t_target_again --backing "$T/disk.img,name=disk"
 t_check 'one that is not mounted may go' dd if="$M/disk" of=/dev/null bs=4k \
 	count=1 iflag=direct status=none
-stop KILL
-again --backing "$T/disk.img,name=disk" --backing "$T/other.img,name=third"
+t_target_stop KILL
+t_target_again --backing "$T/disk.img,name=disk" --backing "$T/other.img,name=third"
 t_check 'or become another one' dd if="$M/disk" of=/dev/null bs=4k \
 	count=1 iflag=direct status=none
 t_check 'unmounts' ends
-stop KILL
+t_target_stop KILL
 
 # ---- a client that died
 
-again --backing "$T/disk.img,name=disk"
+t_target_again --backing "$T/disk.img,name=disk"
 mount_with
 one=$(attr initiator)
 kill -9 "$client"
-t_wait_for 10 gone_or_zombie "$client"
+t_wait_for 10 t_has_ended "$client"
 fusermount3 -uzq "$M"
 mount_with
 if [ -s /etc/machine-id ]; then
@@ -216,11 +201,11 @@ else
 	t_skip 'who comes back is the one that died' 'no /etc/machine-id'
 fi
 t_check 'unmounts' ends
-stop KILL
+t_target_stop KILL
 
 # ---- no answer
 
-again --backing "$T/disk.img,name=disk"
+t_target_again --backing "$T/disk.img,name=disk"
 mount_with --io-timeout 3
 kill -STOP "$T_TARGET"
 dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$T/.err" &

@@ -19,11 +19,8 @@ start_client() {
 	t_pids="$t_pids $client"
 	t_wait_for 10 test -e "$M/disk" || t_bail "$(cat "$L")"
 }
-gone_or_zombie() {
-	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
-}
 ended() { # PID STATUS
-	t_wait_for 15 gone_or_zombie "$1" || return 1
+	t_wait_for 15 t_has_ended "$1" || return 1
 	wait "$1"
 	t_status=$?
 	echo "exit status $t_status"
@@ -47,7 +44,7 @@ load() {
 }
 load_runs() { [ "$(stat -c %y "$M/disk" | cut -c1-4)" != 2001 ]; }
 load_failed() {
-	t_wait_for 15 gone_or_zombie "$fio" && ! wait "$fio"
+	t_wait_for 15 t_has_ended "$fio" && ! wait "$fio"
 }
 connection() { # the kernel's number of the mount, as in /sys/fs/fuse/connections
 	sed -n "s|^[0-9]* [0-9]* [0-9]*:\([0-9]*\) / $M .*|\1|p" \
@@ -94,7 +91,7 @@ detached() {
 	start_client && load || return 1
 	fusermount3 -uz "$M" && t_not_mounted "$M" || return 1
 	kill "$fio"
-	t_wait_for 15 gone_or_zombie "$fio"
+	t_wait_for 15 t_has_ended "$fio"
 	ended "$client" 0
 }
 t_check 'detached: it ends when the last file is closed' detached
@@ -106,7 +103,7 @@ aborted() {
 	mountpoint -q /sys/fs/fuse/connections ||
 		mount -t fusectl none /sys/fs/fuse/connections
 	echo 1 >"/sys/fs/fuse/connections/$number/abort" || return 1
-	t_wait_for 15 gone_or_zombie "$client" && load_failed || return 1
+	t_wait_for 15 t_has_ended "$client" && load_failed || return 1
 	umount -l "$M"
 	t_not_mounted "$M"
 }

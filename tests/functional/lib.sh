@@ -6,6 +6,8 @@
 # T_KEEP keeps the scratch directory.
 #
 #   t_target ARG...       start rdma-target, wait until it serves; sets $URI
+#   t_target_stop SIGNAL  send it a signal, and wait for its end
+#   t_target_again ARG... start another one at the address of the last one
 #   t_mount ARG... DIR    mount with rdma-fuse, and unmount at the end
 #   t_check NAME CMD...   one test: the command must succeed
 #   t_refused NAME PATTERN CMD...
@@ -73,6 +75,11 @@ t_is_not_ours() {
 
 t_is_gone() {
 	! kill -0 "$1" 2>/dev/null
+}
+
+# The same of a child that nobody has waited for yet.
+t_has_ended() {
+	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
 }
 
 t_skip_all() {
@@ -154,6 +161,20 @@ t_target() {
 t_target_is_up() {
 	grep -q 'rdma-fuse srp' "$T/target.log" || t_is_gone "$T_TARGET"
 	! t_is_gone "$T_TARGET" && grep -q 'rdma-fuse srp' "$T/target.log"
+}
+
+t_target_stop() {
+	kill "-$1" "$T_TARGET"
+	wait "$T_TARGET" 2>/dev/null
+	:
+}
+
+t_target_again() {
+	t_new_log
+	rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
+	T_TARGET=$!
+	t_pids="$t_pids $T_TARGET"
+	t_wait_for 10 t_target_is_up || t_bail "$(cat "$T/target.log")"
 }
 
 t_mount() {

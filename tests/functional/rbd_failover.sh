@@ -27,9 +27,6 @@ commands() {
 print(os.getxattr(sys.argv[1], "user.rdma-block.commands").decode())' "$M/img"
 }
 more_commands() { [ "$(commands)" -gt $(($1 + 200)) ]; }
-gone_or_zombie() {
-	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
-}
 
 # load CMD...: fio is writing when CMD runs, and gets no error
 load() {
@@ -116,5 +113,5 @@ t_check 'no write was lost' \
 	eval '! grep -e "may have lost" -e "flush.*failed" "$L"'
 sed -n 's/.*again after \([0-9.]*\) s.*/# failed over in \1 s/p' "$L"
 kill "$client"
-t_check 'unmounts' t_wait_for 30 gone_or_zombie "$client"
+t_check 'unmounts' t_wait_for 30 t_has_ended "$client"
 t_done

@@ -34,18 +34,6 @@ fails() { # PATTERN CMD...: exits with 1, and the last line matches PATTERN
 	"$@" >out 2>err
 	[ $? = 1 ] && cat err && tail -n 1 err | grep -Eq "$pattern"
 }
-again() { # ARG...: starts a target at the address of the last one
-	t_new_log
-	rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
-	T_TARGET=$!
-	t_pids="$t_pids $T_TARGET"
-	t_wait_for 10 t_target_is_up || t_bail "$(cat "$T/target.log")"
-}
-stop_target() { # SIGNAL
-	kill "-$1" "$T_TARGET"
-	wait "$T_TARGET" 2>/dev/null
-	:
-}
 
 truncate -s $SIZE v1 v2 slow
 truncate -s 63M small
@@ -183,8 +171,8 @@ t_check 'and changes nothing' eval '! cmp -s image v1'
 t_refused '--compare with what is shorter' 'small is smaller than image' \
 	srpcopy --compare image "$URI/small"
 # A target that says of data that it is a hole, and leaves old data in a hole.
-stop_target TERM
-again --backing "$T/v1,layer=hollow" --backing "$T/v2,layer=hollow"
+t_target_stop TERM
+t_target_again --backing "$T/v1,layer=hollow" --backing "$T/v2,layer=hollow"
 cp image v1
 cp image v2
 flip v2 60000000
@@ -201,8 +189,8 @@ t_refused '--verify finds old data in a hole' 'v1 differs from image at byte [0-
 
 # ---- errors
 
-stop_target TERM
-again --backing "$T/v1,name=r,fault=read:error:lba=10000-10007" \
+t_target_stop TERM
+t_target_again --backing "$T/v1,name=r,fault=read:error:lba=10000-10007" \
 	--backing "$T/v2,name=w,fault=write:error:lba=16384-16391" \
 	--backing "$T/small,name=f,fault=flush:error"
 t_refused 'a read that fails' "cannot read srp.*/r at [0-9]*: MEDIUM ERROR.* at block 10000" \
@@ -220,8 +208,8 @@ t_check 'a file that cannot grow' full_disk
 
 # ---- progress
 
-stop_target TERM
-again --backing v1 --backing v2 --backing "$SLOW"
+t_target_stop TERM
+t_target_again --backing v1 --backing v2 --backing "$SLOW"
 silent() { srpcopy image "$URI/v1" 2>err && [ ! -s err ]; }
 t_check 'no progress without a terminal' silent
 lines() { srpcopy --progress image "$URI/v1" 2>err && grep -q '^100% 64 MiB of 64 MiB copied' err && ! grep -q "$(printf '\r')" err; }
@@ -367,8 +355,8 @@ t_check 'SIGTERM without a state file' without_state
 for signal in KILL TERM; do
 	comes_back() {
 		old slow && start image "$URI/slow" || return 1
-		stop_target $signal
-		again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
+		t_target_stop $signal
+		t_target_again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
 		wait $copy || { cat err; return 1; }
 		cat err
 		grep -q 'the copy waits for the connection' err &&
@@ -381,14 +369,14 @@ done
 shown() { grep -c ' copied' err; }
 is_shown_more() { [ "$(shown)" -gt "$lines" ]; }
 cache_is_lost() {
-	stop_target TERM
-	again --backing "$VOLATILE" && old slow && rm -f state
+	t_target_stop TERM
+	t_target_again --backing "$VOLATILE" && old slow && rm -f state
 	srpcopy --progress --resume state image "$URI/slow" 2>err &
 	copy=$!
 	t_wait_for 6 is_on_the_way && lines=$(shown) &&
 		t_wait_for 6 is_shown_more || { cat err; return 1; }
-	stop_target KILL
-	again --backing "$VOLATILE"
+	t_target_stop KILL
+	t_target_again --backing "$VOLATILE"
 	wait $copy
 	status=$?
 	cat err state
@@ -396,16 +384,16 @@ cache_is_lost() {
 		cmp -n "$(state done)" image slow &&
 		continues image "$URI/slow" && cmp image slow
 	status=$?
-	stop_target TERM
-	again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
+	t_target_stop TERM
+	t_target_again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
 	return $status
 }
 t_check 'the cache of the destination is lost with its target' cache_is_lost
 source_comes_back() {
 	rm -f back
 	start "$URI/slow" back || return 1
-	stop_target KILL
-	again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
+	t_target_stop KILL
+	t_target_again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
 	wait $copy || { cat err; return 1; }
 	cmp slow back
 }
@@ -416,10 +404,10 @@ stays_away() {
 	srpcopy --wait 1 --resume state image "$URI/slow" 2>err &
 	copy=$!
 	t_wait_for 6 is_on_the_way || return 1
-	stop_target KILL
+	t_target_stop KILL
 	wait $copy
 	status=$?
-	again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
+	t_target_again --backing "$T/v1" --backing "$T/v2" --backing "$SLOW"
 	cat err
 	[ $status = 1 ] && tail -n 1 err | grep -q 'cannot .*/slow.*127.0.0.1' &&
 		continues image "$URI/slow" && cmp image slow
