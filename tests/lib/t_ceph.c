@@ -19,7 +19,9 @@ void t_ceph_begin(void)
 
 static int answer(const char *function)
 {
-	if (t_ceph.failing && !strcmp(t_ceph.failing, function))
+	const char *failing = t_ceph.failing;
+
+	if (failing && !strcmp(failing, function))
 		return t_ceph.err;
 	return t_ceph.fenced ? -ESHUTDOWN : 0;
 }

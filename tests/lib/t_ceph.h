@@ -45,8 +45,8 @@ struct t_ceph {
 	/* ---- fail ---- */
 	/* This function fails with err; NULL: none. "begin" is the begin of an
 	 * I/O, "answer" its end, and the name of a setting its change. */
-	const char *failing;
-	int err;	    /* -EIO at first */
+	const char *_Atomic failing;
+	atomic_int err;	    /* -EIO at first */
 	atomic_bool fenced; /* the client is on the blocklist: -ESHUTDOWN */
 	/* It does not say whether an object is there. */
 	atomic_bool is_silent;
