@@ -18,20 +18,6 @@ times=${VM_DEVICES:-10}
 mnt=/mnt/one
 still=/mnt/still
 
-# device_add NAME INTERFACE; device_remove NAME: which must return
-device_add() {
-	rdma link add "$1" type rxe netdev "$2"
-	wait_for 20 _vm_port_is_active "$1"
-}
-
-device_remove() {
-	timeout 60 rdma link delete "$1" || {
-		vm_say "rdma link delete $1 does not return"
-		exit 1
-	}
-	[ ! -e "/sys/class/infiniband/$1" ]
-}
-
 second_interface() {
 	ip link add d1 address 52:54:00:12:34:57 mtu 9000 type dummy
 	ip address add 10.0.1.1/24 dev d1
@@ -76,10 +62,10 @@ for name in disk still kernel; do
 done
 
 step "a target that is started without a device serves one that comes"
-device_remove rxe0
+vm_device_remove rxe0
 target_start --backing "$work/disk.img,name=disk"
 said "no RDMA device"
-device_add rxe0 d0
+vm_device_add rxe0 d0
 wait_for 30 said "RDMA device rxe0 was added"
 wait_for 30 said "listening on .* over RDMA now"
 mount_start first srp+rdma://10.0.0.1/disk "$mnt"
@@ -96,7 +82,7 @@ target_start --listen srp+rdma://10.0.0.1:5555 --listen srp://10.0.1.1:5555 \
 	--backing "$work/disk.img,name=disk" \
 	--backing "$work/still.img,name=still" \
 	--backing "$work/kernel.img,name=kernel"
-device_add rxe1 d1
+vm_device_add rxe1 d1
 wait_for 60 said "listening on 10.0.1.1:5555 over RDMA now"
 # However slow the guest is, I/O waits until the device is back.
 mount_start still --fast-io-fail-tmo off srp+rdma://10.0.0.1/still "$still"
@@ -112,13 +98,13 @@ held_by_target=$(holdings "$target" | grep -v '^mr')
 held_by_client=$(holdings "$client" | grep -v '^mr')
 for ((i = 0; i < times; i++)); do
 	proof_ask ops $((20 + RANDOM % 100))
-	device_remove rxe1
+	vm_device_remove rxe1
 	vm_fails opened rxe1
 	proof_ask since
 	# The other programs continue while the device is away; often it is back
 	# soon.
 	[ "$i" != 0 ] || { works "$still/still" && works "${disks[2]}"; }
-	device_add rxe1 d1
+	vm_device_add rxe1 d1
 	proof_ask round
 	proof_times "$VM_OUT/device"
 done
@@ -132,10 +118,10 @@ vm_fails ib_srp_is_lost
 
 step "the driver is loaded again: all devices go and come"
 vm_kernel_logout "${disks[0]}"
-device_remove rxe1
-device_remove rxe0
-device_add rxe0 d0
-device_add rxe1 d1
+vm_device_remove rxe1
+vm_device_remove rxe0
+vm_device_add rxe0 d0
+vm_device_add rxe1 d1
 works "$mnt/disk"
 works "$still/still"
 

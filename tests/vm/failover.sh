@@ -17,18 +17,6 @@ work=/mnt/scratch
 times=${VM_FAILOVER:-6}
 mnt=/mnt/one
 
-device_add() { # NAME INTERFACE
-	rdma link add "$1" type rxe netdev "$2"
-	wait_for 20 _vm_port_is_active "$1"
-}
-
-device_remove() { # NAME
-	timeout 60 rdma link delete "$1" || {
-		vm_say "rdma link delete $1 does not return"
-		exit 1
-	}
-}
-
 # has_moved CNT ADDRESS: the mount has gone to ADDRESS CNT times.
 has_moved() {
 	[ "$(grep -c "connected to $2:5555 .*in place of" \
@@ -43,7 +31,7 @@ ip link add d1 address 52:54:00:12:34:57 mtu 9000 type dummy
 ip address add 10.0.1.1/24 dev d1
 ip address add 10.0.1.2/24 dev d1
 ip link set d1 up
-device_add rxe1 d1
+vm_device_add rxe1 d1
 
 step "both devices lead to the target"
 target_start --listen srp+rdma://10.0.0.1 --listen srp+rdma://10.0.1.1 \
@@ -56,12 +44,12 @@ proof_start "$mnt/disk"
 for ((i = 0; i < times; i++)); do
 	device=rxe$((i % 2)) interface=d$((i % 2)) other=10.0.$(((i + 1) % 2)).1
 	proof_ask ops $((20 + RANDOM % 100))
-	device_remove "$device"
+	vm_device_remove "$device"
 	proof_ask since
 	wait_for 60 has_moved $((i / 2 + 1)) "$other"
 	proof_ask round
 	proof_times "$VM_OUT/moved"
-	device_add "$device" "$interface"
+	vm_device_add "$device" "$interface"
 	wait_for 60 grep -q "listening on 10.0.$((i % 2)).1" "$VM_OUT/target.log"
 done
 proof_end

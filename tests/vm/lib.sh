@@ -47,6 +47,21 @@ _vm_port_is_active() {
 	grep -q ACTIVE "/sys/class/infiniband/$1/ports/1/state"
 }
 
+# vm_device_add NAME INTERFACE; vm_device_remove NAME, which must return, and leave
+# nothing of the device.
+vm_device_add() {
+	rdma link add "$1" type rxe netdev "$2" || return
+	wait_for 20 _vm_port_is_active "$1"
+}
+
+vm_device_remove() {
+	timeout 60 rdma link delete "$1" || {
+		vm_say "rdma link delete $1 does not return"
+		return 1
+	}
+	[ ! -e "/sys/class/infiniband/$1" ]
+}
+
 # vm_soft_roce [INTERFACE]: makes the dummy interface (default d0) with the
 # addresses 10.0.0.1 and 10.0.0.2 (and fe80::5054:ff:fe12:3456), an MTU of 9000
 # and on it the RDMA device rxe0. Both addresses are on this device: connections
