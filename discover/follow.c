@@ -134,6 +134,7 @@ static void follow_drop(struct follow *f, struct followed *l,
 	free(l);
 }
 
+/* A link may end at any step, so its rule is looked up before each one. */
 static void follow_match(struct follow *f)
 {
 	for (unsigned int i = 0; i < f->found.cnt; i++) {
@@ -194,6 +195,7 @@ static bool follow_may_start(const struct follow *f)
 /* Milliseconds to the next step. */
 static int follow_step(struct follow *f, int wait_ms)
 {
+	follow_match(f);
 	for (unsigned int i = 0; i < f->link_cnt; i++) {
 		struct followed *l = f->links[i];
 		const struct found_target *t =
@@ -240,7 +242,6 @@ static void follow_round(struct follow *f)
 {
 	follow_ask(f);
 	follow_count_misses(f);
-	follow_match(f);
 	follow_forget(f);
 }
 

@@ -28,12 +28,14 @@ struct round {
 	const char *bye;       /* targets that say that they go; NULL: none */
 	const char *rules;     /* new ones, with SIGHUP; NULL: none */
 	bool has_child;	       /* a child ends with 3 */
+	unsigned int quiet;    /* further steps before the next round */
 };
 
 static struct {
 	char path[32]; /* of the rules */
 	const struct round *rounds;
 	const struct round *round; /* the present one */
+	unsigned int quiet;	   /* left of the round */
 	int fd;			   /* always readable */
 	char log[512];
 } world;
@@ -106,6 +108,7 @@ static void end_child(void)
 void finder_ask(struct finder *f, struct found *ret)
 {
 	world.round = world.round ? world.round + 1 : world.rounds;
+	world.quiet = world.round->quiet;
 	if (world.round != world.rounds)
 		write_down("| ");
 	for (const char *p = world.round->answer; *p; p++)
@@ -126,13 +129,17 @@ unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret)
 	return 1;
 }
 
-/* Somebody has always something to say, so that the next round begins. */
+/* Somebody has something to say, so that the next round begins. */
 bool finder_heard(struct finder *f,
 		  void (*bye)(void *user, const struct srp_port_id *id),
 		  void *user)
 {
 	struct srp_port_id id;
 
+	if (world.quiet) {
+		world.quiet--;
+		return false;
+	}
 	for (const char *p = world.round->bye; p && *p; p++) {
 		memset(&id, *p, sizeof(id));
 		bye(user, &id);
@@ -261,6 +268,12 @@ static const struct follow_row follow_rows[] = {
 	  NULL,
 	  { { "a", UP, .rules = "d\n" }, { "a", DOWN }, { "a", DOWN } },
 	  "a+ | a+ | " },
+	{ "nor before anybody is asked again",
+	  NULL,
+	  { { "a", UP, .rules = "d\n" },
+	    { "a", DOWN, .quiet = 1 },
+	    { "a", DOWN } },
+	  "a+ | a+ | " },
 	{ "a link that is down is not made by old rules",
 	  NULL,
 	  { { "a", DOWN, .rules = "d\n" }, { "a", DOWN } },
@@ -273,6 +286,12 @@ static const struct follow_row follow_rows[] = {
 	  "a mount=/one\n",
 	  { { "a", UP, .rules = "a mount=/two\n" }, { "a", DOWN }, { "a", UP } },
 	  "a+/one | a+/one | a+/two " },
+	{ "and before anybody is asked again",
+	  "a mount=/one\n",
+	  { { "a", UP, .rules = "a mount=/two\n" },
+	    { "a", DOWN, .quiet = 1 },
+	    { "a", UP } },
+	  "a+/one | a+/one a+/two | a+/two " },
 	{ "a login becomes a mount",
 	  NULL,
 	  { { "a", DOWN, .rules = "a mount=/two\n" }, { "a", UP } },
