@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "tests/lib/t_table.h"
 #include "transport/datagram.h"
+#include "transport/verbs/grh.h"
 
 #undef ibv_reg_mr
 
@@ -20,6 +23,9 @@ static struct {
 	struct rdma_cm_event event;
 	unsigned int sent;
 	bool member;
+	unsigned int datagrams; /* that have come, and were not taken */
+	bool wants_event;	/* when the next one comes */
+	int attach_err;
 	int objects; /* that were made and not destroyed */
 	struct rdma_event_channel channel;
 	struct rdma_cm_id id;
@@ -93,7 +99,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	fab.comp.fd = dup(fab.pipe[1]);
+	fab.comp.fd = eventfd(0, EFD_CLOEXEC);
 	return MADE(&fab.comp);
 }
 
@@ -119,7 +125,14 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
 		     void **cq_context)
 {
-	return -1;
+	eventfd_t ignored;
+
+	*cq = &fab.cq;
+	return eventfd_read(channel->fd, &ignored);
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
@@ -176,8 +189,8 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	fab.objects++;
-	return 0;
+	fab.objects += !fab.attach_err;
+	return fab.attach_err;
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
@@ -231,11 +244,17 @@ static int fab_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 
 static int fab_poll_cq(struct ibv_cq *cq, int cnt, struct ibv_wc *wc)
 {
-	return 0;
+	if (!fab.datagrams)
+		return 0;
+	fab.datagrams--;
+	*wc = (struct ibv_wc){ .status = IBV_WC_SUCCESS,
+			       .byte_len = GRH_LEN + 5 };
+	return 1;
 }
 
 static int fab_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
+	fab.wants_event = true;
 	return 0;
 }
 
@@ -277,6 +296,21 @@ static void fabric_says(enum rdma_cm_event_type type, int status)
 	assert_int_equal(write(fab.pipe[1], "", 1), 1);
 }
 
+static void datagram_comes(void)
+{
+	fab.datagrams++;
+	if (fab.wants_event)
+		eventfd_write(fab.comp.fd, 1);
+	fab.wants_event = false;
+}
+
+static bool is_readable(const struct dgram *d)
+{
+	struct pollfd pfd = { .fd = d->fd, .events = POLLIN };
+
+	return poll(&pfd, 1, 0) == 1;
+}
+
 static void open_does_not_wait_for_the_fabric(void **state)
 {
 	struct dgram *d = mcast_open();
@@ -316,6 +350,56 @@ static void fabric_answers(void **state)
 	dgram_close(d);
 }
 
+/* Else, who waits for the answer of the fabric would turn round and round. */
+static void datagram_does_not_wake_one_that_is_joining(void **state)
+{
+	struct dgram *d = mcast_open();
+	struct dgram_peer peer;
+	char buf[16];
+
+	datagram_comes();
+	assert_int_equal(dgram_join(d), -EAGAIN);
+	assert_false(is_readable(d));
+	fabric_says(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_int_equal(dgram_join(d), 0);
+	assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer), 5);
+	datagram_comes();
+	assert_true(is_readable(d));
+	dgram_close(d);
+}
+
+/* It would be joining for ever. */
+static void device_without_a_place_refuses(void **state)
+{
+	struct dgram *d = mcast_open();
+
+	fab.attach_err = EAGAIN;
+	fabric_says(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_int_equal(dgram_join(d), -ENOSPC);
+	dgram_close(d);
+}
+
+static void datagrams_that_are_left_keep_it_readable(void **state)
+{
+	struct dgram *d = mcast_open();
+	struct dgram_peer peer;
+	char buf[16];
+
+	fabric_says(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_int_equal(dgram_join(d), 0);
+	for (int left = 3; left > 0; left--)
+		datagram_comes();
+	for (int left = 3; left > 0; left--) {
+		assert_true(is_readable(d));
+		assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer), 5);
+	}
+	assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer), 0);
+	assert_false(is_readable(d));
+	datagram_comes();
+	assert_true(is_readable(d));
+	dgram_close(d);
+}
+
 static const struct loss_row {
 	const char *name;
 	enum rdma_cm_event_type type;
@@ -349,6 +433,9 @@ int main(void)
 
 	T_ADD(&t, open_does_not_wait_for_the_fabric);
 	T_ADD_ROWS(&t, answer_rows, fabric_answers);
+	T_ADD(&t, datagram_does_not_wake_one_that_is_joining);
+	T_ADD(&t, device_without_a_place_refuses);
+	T_ADD(&t, datagrams_that_are_left_keep_it_readable);
 	T_ADD_ROWS(&t, loss_rows, member_is_lost);
 	for (size_t i = 0; i < t.cnt; i++) {
 		t.tests[i].setup_func = make;

@@ -85,18 +85,6 @@ static bool mcast_is_lost(struct mcast *m)
 	return lost;
 }
 
-/* What has been completed since is seen by the poll that follows. */
-static void mcast_take_event(struct mcast *m)
-{
-	struct ibv_cq *cq;
-	void *user;
-
-	if (ibv_get_cq_event(m->comp, &cq, &user))
-		return;
-	ibv_ack_cq_events(cq, 1);
-	ibv_req_notify_cq(m->cq, 0);
-}
-
 static void mcast_note_host(const struct mcast *m, const struct ibv_wc *wc,
 			    struct dgram_peer *peer)
 {
@@ -124,16 +112,12 @@ static int mcast_take(struct mcast *m, const struct ibv_wc *wc, void *buf,
 	return res;
 }
 
-static int mcast_receive(struct dgram *d, void *buf, size_t size,
-			 struct dgram_peer *ret_peer)
+/* The next datagram that the device has delivered; 0: there is none. */
+static int mcast_take_next(struct mcast *m, void *buf, size_t size,
+			   struct dgram_peer *peer)
 {
-	struct mcast *m = mcast_of(d);
 	struct ibv_wc wc;
 
-	*ret_peer = (struct dgram_peer){ .addr_len = 0 };
-	if (mcast_is_lost(m))
-		return -ENODEV;
-	mcast_take_event(m);
 	while (ibv_poll_cq(m->cq, 1, &wc) == 1) {
 		/* The queue pair is of no use any more: what is posted from now
 		 * on is flushed at once. */
@@ -143,9 +127,40 @@ static int mcast_receive(struct dgram *d, void *buf, size_t size,
 			m->sending--;
 			continue;
 		}
-		return mcast_take(m, &wc, buf, size, ret_peer);
+		return mcast_take(m, &wc, buf, size, peer);
 	}
 	return 0;
+}
+
+/* False: there is no event. */
+static bool mcast_take_event(struct mcast *m)
+{
+	struct ibv_cq *cq;
+	void *user;
+
+	if (ibv_get_cq_event(m->comp, &cq, &user))
+		return false;
+	ibv_ack_cq_events(cq, 1);
+	ibv_req_notify_cq(m->cq, 0);
+	return true;
+}
+
+/* The event stays until all is taken: a caller that stops before finds the endpoint
+ * readable. */
+static int mcast_receive(struct dgram *d, void *buf, size_t size,
+			 struct dgram_peer *ret_peer)
+{
+	struct mcast *m = mcast_of(d);
+	int len;
+
+	*ret_peer = (struct dgram_peer){ .addr_len = 0 };
+	if (mcast_is_lost(m))
+		return -ENODEV;
+	len = mcast_take_next(m, buf, size, ret_peer);
+	/* Before the next event was asked for, more may have come. */
+	if (!len && mcast_take_event(m))
+		len = mcast_take_next(m, buf, size, ret_peer);
+	return len;
 }
 
 /* ---- send ---- */
@@ -316,13 +331,17 @@ static int mcast_post_all(struct mcast *m)
 		return -errno;
 	for (unsigned int i = 0; i < RECVS && !err; i++)
 		err = mcast_post_recv(m, i);
-	return err ? err : -ibv_req_notify_cq(m->cq, 0);
+	return err;
 }
 
+/* Only now do datagrams make the endpoint readable: one may come to the queue pair
+ * itself before, and nobody takes it while it joins. */
 static int mcast_attach(struct mcast *m, const struct rdma_ud_param *ud)
 {
-	int err;
+	int err = -ibv_req_notify_cq(m->cq, 0);
 
+	if (err)
+		return err;
 	m->qpn = ud->qp_num;
 	m->qkey = ud->qkey;
 	m->mgid = ud->ah_attr.grh.dgid;
@@ -347,9 +366,13 @@ static int mcast_ask(struct mcast *m)
 
 static int mcast_join_event(struct mcast *m, const struct rdma_cm_event *event)
 {
+	int err;
+
 	switch (event->event) {
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
-		return mcast_attach(m, &event->param.ud);
+		err = mcast_attach(m, &event->param.ud);
+		/* Some devices say that if they have no place left. */
+		return err == -EAGAIN ? -ENOSPC : err;
 	case RDMA_CM_EVENT_MULTICAST_ERROR:
 		return event->status < 0 ? event->status : -ENETUNREACH;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
