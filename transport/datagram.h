@@ -75,7 +75,8 @@ int dgram_open_unicast(const struct sockaddr *addr, socklen_t addr_len,
 /*
  * A member of the group of @family, AF_INET or AF_INET6, on the interface @ifindex. It
  * hears what is sent to the group. @asks: it is no member; it sends to the group, and
- * hears what is sent to itself.
+ * hears what is sent to itself. An answer leaves by the interface, too: a route may lead by
+ * another one, with an address that is not the one that the host can reach.
  */
 int dgram_open_multicast(int family, unsigned int ifindex, bool asks,
 			 struct dgram **ret, struct error *e);

@@ -225,6 +225,21 @@ no_route() {
 t_check 'an address without a route says why' no_route
 stop "$SERVER"
 
+# Two interfaces in one network: the route back leads by the first one.
+ip link add w0 type veth peer name w1 netns "/proc/$OTHER/ns/net"
+ip addr add 192.0.2.11/24 dev w0
+ip link set w0 up
+there ip addr add 192.0.2.12/24 dev w1
+there ip link set w1 up
+serve --listen "srp+tcp://0.0.0.0:$PORT"
+by_second() {
+	there rdma-discover --json --carrier multicast -i w1 | tee "$T/json"
+	grep "srp+tcp://192.0.2.11:$PORT" "$T/json"
+}
+t_check 'an answer leaves by the interface that the question came by' by_second
+stop "$SERVER"
+ip link del w0
+
 # More addresses than one target answers at, or than fit into its announcement.
 for n in $(seq 70); do
 	ip addr add "198.51.100.$n/32" dev v0

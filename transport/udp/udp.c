@@ -15,6 +15,7 @@ struct udp {
 	struct dgram base;
 	struct sockaddr_storage group; /* AF_UNSPEC: unicast */
 	socklen_t group_len;
+	unsigned int ifindex; /* multicast: all comes and leaves by it */
 };
 
 /* What IP_PKTINFO or IPV6_PKTINFO takes. */
@@ -81,12 +82,13 @@ static int udp_receive(struct dgram *d, void *buf, size_t size,
 	return (size_t)len > size ? -EMSGSIZE : (int)len;
 }
 
-/* Sets the source of @msg, an answer to @peer, in @control. */
-static void udp_set_source(struct msghdr *msg, union udp_control *control,
+/* Sets in @control from which address, and by which interface, @msg answers @peer. */
+static void udp_set_source(const struct udp *u, struct msghdr *msg,
+			   union udp_control *control,
 			   const struct dgram_peer *peer)
 {
-	struct in6_pktinfo in6 = { .ipi6_ifindex = 0 };
-	struct in_pktinfo in = { .ipi_ifindex = 0 };
+	struct in6_pktinfo in6 = { .ipi6_ifindex = u->ifindex };
+	struct in_pktinfo in = { .ipi_ifindex = (int)u->ifindex };
 	struct cmsghdr *c = &control->header;
 	bool is_ipv6 = peer->addr.ss_family == AF_INET6;
 
@@ -109,8 +111,8 @@ static void udp_set_source(struct msghdr *msg, union udp_control *control,
 	}
 }
 
-/* From the address that the question came to, if that is possible: it may have been removed
- * since, or be a broadcast. */
+/* From the address that the question came to, or by its interface, if that is possible:
+ * the address may have been removed since, or be a broadcast. */
 static int udp_answer(const struct udp *u, const struct dgram_peer *peer,
 		      const void *data, size_t len)
 {
@@ -121,7 +123,7 @@ static int udp_answer(const struct udp *u, const struct dgram_peer *peer,
 			      .msg_iov = &iov,
 			      .msg_iovlen = 1 };
 
-	udp_set_source(&msg, &control, peer);
+	udp_set_source(u, &msg, &control, peer);
 	if (sendmsg(u->base.fd, &msg, MSG_DONTWAIT) >= 0)
 		return 0;
 	msg.msg_control = NULL;
@@ -144,7 +146,7 @@ static int udp_send(struct dgram *d, const struct dgram_peer *to,
 	socklen_t addr_len = u->group_len;
 
 	if (to && to->addr.ss_family != AF_UNSPEC) {
-		if (udp_knows_source(to))
+		if (u->ifindex || udp_knows_source(to))
 			return udp_answer(u, to, data, len);
 		addr = (const struct sockaddr *)&to->addr;
 		addr_len = to->addr_len;
@@ -251,6 +253,7 @@ static void udp_set_group(struct udp *u, int family, unsigned int ifindex)
 	struct sockaddr_in *sin = (struct sockaddr_in *)&u->group;
 	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&u->group;
 
+	u->ifindex = ifindex;
 	u->group.ss_family = (sa_family_t)family;
 	/* The port has the same place in both families. */
 	sin->sin_port = htons(DGRAM_GROUP_PORT);
@@ -264,7 +267,7 @@ static void udp_set_group(struct udp *u, int family, unsigned int ifindex)
 	u->group_len = sizeof(*sin6);
 }
 
-/* What is sent leaves by @ifindex, for the next hop, and is heard here, too. */
+/* What is sent to the group leaves by @ifindex, for the next hop, and is heard here, too. */
 static int udp_send_by(const struct udp *u, unsigned int ifindex)
 {
 	const struct ip_mreqn by = { .imr_ifindex = (int)ifindex };
