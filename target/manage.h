@@ -43,6 +43,8 @@ struct manage {
 	/* What the command line has added: values that the file does not have,
 	 * and elements of lists. It adds them again at the next start. */
 	json_t *added;
+	/* Times that the file was written or applied; written with the lock. */
+	_Atomic unsigned int file_uses;
 	_Atomic unsigned int reloads; /* asked of manage_begin_reload() */
 	pthread_t reloader; /* only for the main thread, like the next */
 	bool has_reloader;

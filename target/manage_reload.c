@@ -12,40 +12,50 @@ static bool reload_apply(struct manage *m, const json_t *want,
 	static const struct manage_apply how;
 	bool good;
 
+	atomic_fetch_add(&m->file_uses, 1);
 	good = manage_apply(m, want, &how, ret_changes, f);
 	if (good)
 		manage_warn_of_numbers(m, want);
 	return good;
 }
 
-static bool reload_read(struct manage *m, json_t **ret_changes,
-			struct manage_fault *f)
+/*
+ * Returns what the file says, and takes the lock. NULL: the reason is in @e.
+ *
+ * The file may be on a server that does not answer, so it is read without the lock. If it
+ * is saved (--auto-save) or applied meanwhile, what was read is old, and would undo a
+ * change: it is read again.
+ */
+static json_t *reload_read(struct manage *m, struct error *e)
 {
-	struct error e;
-	json_t *want = config_read(m->server->opt->config, &e);
-	bool good;
+	for (;;) {
+		unsigned int uses = atomic_load(&m->file_uses);
+		json_t *want = config_read(m->server->opt->config, e);
 
-	if (!want)
-		return manage_refuse(f, "configuration", "", "%s", e.text);
-	good = reload_apply(m, want, ret_changes, f);
-	json_decref(want);
-	return good;
+		manage_lock(m);
+		if (uses == atomic_load(&m->file_uses))
+			return want;
+		manage_unlock(m);
+		json_decref(want);
+	}
 }
 
 static bool reload_file(struct manage *m, json_t **ret_changes,
 			struct manage_fault *f)
 {
+	struct error e;
+	json_t *want;
 	bool good;
 
 	if (!m->file) {
 		*ret_changes = json_array();
 		return true;
 	}
-	/* No change comes between reading and applying. Else the text would
-	 * undo one that has been saved meanwhile (--auto-save). */
-	manage_lock(m);
-	good = reload_read(m, ret_changes, f);
+	want = reload_read(m, &e);
+	good = want ? reload_apply(m, want, ret_changes, f)
+		    : manage_refuse(f, "configuration", "", "%s", e.text);
 	manage_unlock(m);
+	json_decref(want);
 	if (good)
 		manage_await_sessions(m);
 	return good;

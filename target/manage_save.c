@@ -171,6 +171,8 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 	if (old && !strcmp(old, text))
 		return true;
 	err = save_replace(path, mode, old, text);
+	/* It may have been replaced, although not all went well. */
+	atomic_fetch_add(&m->file_uses, 1);
 	return !err || save_refuse(m, f, err);
 }
 
