@@ -188,8 +188,8 @@ static char *text_read(const char *path, size_t *ret_len, struct error *e)
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 	size_t len = 0;
+	ssize_t n = 0;
 	char *text;
-	ssize_t n;
 
 	if (fd < 0 || fstat(fd, &st)) {
 		error_set(e, -errno, "%s: %s", path, strerror(errno));
@@ -207,6 +207,11 @@ static char *text_read(const char *path, size_t *ret_len, struct error *e)
 		len += (size_t)n;
 	if (!text) {
 		error_set(e, -ENOMEM, "%s: out of memory", path);
+		return NULL;
+	}
+	if (n < 0) {
+		error_set(e, -errno, "%s: %s", path, strerror(errno));
+		free(text);
 		return NULL;
 	}
 	text[len] = '\0';

@@ -102,6 +102,8 @@ file '{ "a": 1,
 t_refused 'a key twice is refused' 'c.json:2: not JSON: duplicate' \
 	rdma-target --check "$T/c.json"
 t_refused 'a directory is refused' 'not a regular file' rdma-target --check "$T"
+t_refused 'a file that cannot be read is refused' 'mem: Input/output error' \
+	rdma-target --check /proc/self/mem
 t_refused 'no file is refused' 'No such file' rdma-target --config "$T/none"
 
 file '{}'
