@@ -223,21 +223,34 @@ static int server_catch_signals(struct server *s, struct error *e)
 	return e->err;
 }
 
-/* For the handler. */
-static struct server *server_ending;
+/* For the handler. NULL: it has ended, and only the process is left. */
+static struct server *volatile server_ending;
 
 static void server_exit_at_once(int sig)
 {
 	static const char text[] =
 		"rdma-target: error: a signal while it ends: exiting at once\n";
+	struct server *s = server_ending;
 
 	/* A target that could not start has said why already. */
-	if (server_ending->stop_signal &&
+	if (s && s->stop_signal &&
 	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
 		/* There is nothing else to do about it. */
 	}
-	pidfile_remove(&server_ending->pidfile);
+	if (s)
+		pidfile_remove(&s->pidfile);
 	_exit(EXIT_FAILURE);
+}
+
+/* What ended the start is the first signal, and no second one: the stores that are open
+ * are to be closed. */
+static void server_take_first_signal(struct server *s)
+{
+	struct signalfd_siginfo info;
+
+	while (!s->stop_signal &&
+	       read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
+		;
 }
 
 /* Nobody reads signal_fd any more, and a plugin may take long to close its
@@ -247,6 +260,7 @@ static void server_let_signals_end(struct server *s)
 	struct sigaction exits = { .sa_handler = server_exit_at_once };
 	sigset_t set;
 
+	server_take_first_signal(s);
 	server_ending = s;
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
@@ -519,6 +533,7 @@ int server_run(const struct configuration *c)
 	}
 	server_tear_down(s);
 	code = s->exit_code;
+	server_ending = NULL;
 	free(s);
 	return code;
 }

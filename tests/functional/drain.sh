@@ -40,4 +40,37 @@ t_target --pidfile "$T/pid" --backing "hang:$T/fifo"
 kill "$T_TARGET"
 t_check 'a store hangs in its end' t_wait_for 10 grep -q 'stopped$' "$T/target.log"
 t_check 'a second signal ends the target, and its PID file' ends_at_once
+
+# What the target has opened is closed when a signal ends its start.
+truncate -s 1M "$T/disk"
+flock -F "$T/disk" sleep 1000 >/dev/null 2>&1 &
+t_pids="$t_pids $!"
+t_wait_for 10 eval '! flock -n "$T/disk" true'
+start() { # ARG...
+	t_new_log
+	rdma-target --listen "$URI" "$@" >"$T/target.log" 2>&1 &
+	T_TARGET=$!
+	t_pids="$t_pids $T_TARGET"
+}
+is_closed() { timeout 60 sh -c ': >"$1"' sh "$T/fifo.close"; }
+start --backing "hang:$T/fifo" --backing "$T/disk"
+t_check 'a start waits' t_wait_for 10 grep -q 'disk: in use by' "$T/target.log"
+kill "$T_TARGET"
+t_check 'a signal ends the wait' t_wait_for 10 grep -q 'a signal ended the wait' "$T/target.log"
+t_check 'and closes the store that is open' is_closed
+wait "$T_TARGET"
+t_check 'with status 1' test $? = 1
+
+rm "$T/fifo.close"
+
+# A library that does not return when the process exits.
+mkfifo "$T/fifo.exit"
+export T_HANG_EXIT="$T/fifo.exit"
+t_target --pidfile "$T/pid" --backing "hang:$T/fifo"
+kill "$T_TARGET"
+t_check 'a target has ended' t_wait_for 10 eval '! [ -e "$T/pid" ]'
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_check 'a second signal ends what is left' test $? = 1
+t_check 'and finds the memory that it needs' eval '! grep -i sanitizer "$T/target.log"'
 t_done

@@ -3,7 +3,7 @@
  * A store for tests whose functions may not return. LOCATION is the path of a
  * FIFO. While it exists, reads and writes of the upper half, and measuring,
  * wait until a process opens the FIFO for writing. Closing waits for LOCATION.close
- * in the same way.
+ * in the same way, and so does the exit of the process for the FIFO that T_HANG_EXIT names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +26,22 @@ static void hang(const char *fifo)
 		close(fd);
 }
 
+static void hang_at(const char *location, const char *what)
+{
+	char fifo[4096];
+
+	snprintf(fifo, sizeof(fifo), "%s.%s", location, what);
+	hang(fifo);
+}
+
+__attribute__((destructor)) static void hang_exit(void)
+{
+	const char *fifo = getenv("T_HANG_EXIT");
+
+	if (fifo)
+		hang(fifo);
+}
+
 static int store_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)
@@ -39,10 +55,7 @@ static int store_open(struct rbp_vol *vol, const char *location,
 
 static void store_close(void *v)
 {
-	char fifo[4096];
-
-	snprintf(fifo, sizeof(fifo), "%s.close", (const char *)v);
-	hang(fifo);
+	hang_at(v, "close");
 	free(v);
 }
 
