@@ -25,6 +25,7 @@
 #include "target/listen.h"
 #include "target/responder.h"
 #include "target/service_notify.h"
+#include "target/start_signals.h"
 #include "target/scsi/port_id.h"
 #include "target/scsi/unit_share.h"
 #include "target/privileges.h"
@@ -345,6 +346,19 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 
 /* ---- start ---- */
 
+static int server_open_stores(struct server *s, struct error *e)
+{
+	struct start_signals signals;
+	int err;
+
+	start_signals_begin(&signals);
+	err = server_open_volumes(s, e);
+	if (!err)
+		err = server_load_states(s, e);
+	start_signals_end(&signals);
+	return err;
+}
+
 static void server_worker_ended(struct worker *w, void *user)
 {
 	server_detach_volumes(user, w);
@@ -414,8 +428,7 @@ static int server_get_ready(struct server *s, struct error *e)
 	static int (*const steps[])(struct server * s, struct error * e) = {
 		/* with the rights of the user that started the target */
 		server_catch_signals,
-		server_open_volumes,
-		server_load_states,
+		server_open_stores,
 		server_open_pidfile,
 #if HAVE_JSON
 		server_manage_open,

@@ -61,7 +61,29 @@ t_check 'and closes the store that is open' is_closed
 wait "$T_TARGET"
 t_check 'with status 1' test $? = 1
 
-rm "$T/fifo.close"
+# A store that does not return from open().
+mkfifo "$T/fifo.open"
+start --backing "hang:$T/fifo"
+has_blocked() { # SIGTERM; the shell blocks it, too, until it runs the program
+	grep -q '^Name:.rdma-target' "/proc/$T_TARGET/status" &&
+		[ $((0x$(sed -n 's/^SigBlk:[^0-9a-f]*//p' "/proc/$T_TARGET/status") & 0x4000)) != 0 ]
+}
+t_wait_for 10 has_blocked
+kill "$T_TARGET"
+t_check 'a signal is told of while a store opens' \
+	t_wait_for 10 grep -q 'a second signal stops at once' "$T/target.log"
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_check 'a second one ends the start' test $? = 1
+start --backing "hang:$T/fifo"
+t_wait_for 10 has_blocked
+kill "$T_TARGET"
+t_wait_for 10 grep -q 'a second signal stops at once' "$T/target.log"
+: >"$T/fifo.open"
+t_check 'when the store is open, the first one stops the target' is_closed
+wait "$T_TARGET"
+t_check 'with status 0' test $? = 0
+rm "$T/fifo.open" "$T/fifo.close"
 
 # A library that does not return when the process exits.
 mkfifo "$T/fifo.exit"

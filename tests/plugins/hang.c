@@ -2,8 +2,9 @@
 /*
  * A store for tests whose functions may not return. LOCATION is the path of a
  * FIFO. While it exists, reads and writes of the upper half, and measuring,
- * wait until a process opens the FIFO for writing. Closing waits for LOCATION.close
- * in the same way, and so does the exit of the process for the FIFO that T_HANG_EXIT names.
+ * wait until a process opens the FIFO for writing. Opening and closing wait for
+ * LOCATION.open and LOCATION.close in the same way, and so does the exit of the process
+ * for the FIFO that T_HANG_EXIT names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +47,7 @@ static int store_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)
 {
+	hang_at(location, "open");
 	*ret_v = strdup(location);
 	info->caps = RBP_CAN_WRITE | RBP_CAN_FLUSH;
 	info->bytes = BYTES;
