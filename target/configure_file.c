@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "target/block/plugin_load.h"
 #include "target/control/config_text.h"
+#include "target/privileges.h"
 
 /* Names the version that the target saved before, if there is one. */
 static void configuration_advise(const char *path, struct error *e)
@@ -121,6 +122,20 @@ static bool configuration_check_volumes(const struct configuration *c,
 	return true;
 }
 
+/* Not when the option is read: that is also done under the system call filter,
+ * which allows no question to a server of names. */
+static bool configuration_check_user(const struct configuration *c,
+				     const char *path)
+{
+	struct error e;
+
+	if (!c->opt.user || privileges_check_user(c->opt.user, &e) == 0)
+		return true;
+	log_error("%s:%u: user: %s", path, configuration_line(path, "user"),
+		  e.text);
+	return false;
+}
+
 /* Volumes may be added through the control socket. */
 static bool configuration_serves(const struct configuration *c,
 				 const char *path)
@@ -145,11 +160,16 @@ static enum option_verdict configuration_check(struct configuration *c)
 	if (!configuration_take_file(c, path) ||
 	    !configuration_serves(c, path) ||
 	    !configuration_check_volumes(c, path) ||
+	    !configuration_check_user(c, path) ||
 	    !target_options_finish(&c->opt))
 		return OPTION_BAD;
-	printf("%s: correct: %u volume%s, %u address%s to listen on\n", path,
-	       c->opt.backing_cnt, c->opt.backing_cnt == 1 ? "" : "s",
-	       c->opt.listen_cnt, c->opt.listen_cnt == 1 ? "" : "es");
+	printf("%s: correct: %u volume%s, ", path, c->opt.backing_cnt,
+	       c->opt.backing_cnt == 1 ? "" : "s");
+	if (c->opt.listen_cnt)
+		printf("%u address%s to listen on\n", c->opt.listen_cnt,
+		       c->opt.listen_cnt == 1 ? "" : "es");
+	else
+		printf("listens by default\n");
 	return OPTION_DONE;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/options.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -167,6 +168,49 @@ static bool target_option_discovery_key(void *options,
 	struct target_options *opt = options;
 
 	return hmac_key_read(value, &opt->discovery_key, e) == 0;
+}
+
+static bool target_option_is_port(const char *text)
+{
+	char *end;
+	unsigned long port = strtoul(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && port >= 1 &&
+	       port <= 65535;
+}
+
+/* The address of @value, in brackets or not, without its interface. */
+static bool target_option_is_address(const char *value, size_t len)
+{
+	char text[INET6_ADDRSTRLEN + IF_NAMESIZE];
+	struct in6_addr addr;
+
+	if (len > 1 && *value == '[' && value[len - 1] == ']') {
+		value++;
+		len -= 2;
+	}
+	if (len >= sizeof(text))
+		return false;
+	snprintf(text, sizeof(text), "%.*s", (int)len, value);
+	if (inet_pton(AF_INET, text, &addr) == 1)
+		return true;
+	text[strcspn(text, "%")] = '\0';
+	return inet_pton(AF_INET6, text, &addr) == 1;
+}
+
+/* getaddrinfo() would take port 99999 for 34463. */
+static bool target_option_metrics(void *options, const struct option_row *row,
+				  const char *value, struct error *e)
+{
+	struct target_options *opt = options;
+	const char *colon = strrchr(value, ':');
+
+	opt->metrics = value;
+	if (colon && !target_option_is_address(value, (size_t)(colon - value)))
+		return error_refuse(e, "not ADDR:PORT, such as 127.0.0.1:9560");
+	return target_option_is_port(colon ? colon + 1 : value) ||
+	       error_refuse(e, "not ADDR:PORT, such as 127.0.0.1:9560, with a "
+			       "port from 1 to 65535");
 }
 
 /* ---- the table ---- */
@@ -415,6 +459,7 @@ static const struct option_row target_rows[] = {
 		  "loopback address.",
 	  .more = "There is no authentication. At most 16 clients are served at the same time, half of\n"
 		  "them from one address. The metrics are collected at most five times a second.",
+	  .set = target_option_metrics,
 	  OPTION_AT(target_options, metrics) },
 	{ .name = "metrics-file",
 	  .type = OPTION_PATH,

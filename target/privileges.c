@@ -99,6 +99,14 @@ static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid,
 	return 0;
 }
 
+int privileges_check_user(const char *user, struct error *e)
+{
+	uid_t uid;
+	gid_t gid;
+
+	return find_user(user, &uid, &gid, e);
+}
+
 static int become(const char *user, struct error *e)
 {
 	uid_t uid = 0;

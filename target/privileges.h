@@ -16,6 +16,9 @@
 /* Raises the limits of locked memory and of open files as far as possible. */
 void privileges_raise_limits(void);
 
+/* Return: 0, or -ENOENT with one clause in @e. Thread: setup, the only one. */
+int privileges_check_user(const char *user, struct error *e);
+
 /*
  * @user: the user to become, by name or number; NULL: no change. @low_port: the
  * target will listen on a port below 1024. The right to lock memory is kept if

@@ -94,6 +94,24 @@ refused 'so is a parameter that the plugin does not have' \
 	'{ "backing": [ "ram:1M,layer=qos,iopz=3" ] }'
 refused 'so is a store as a layer' '1: backing\[0\]: plugin srp is a store' \
 	'{ "backing": [ "ram:1M,layer=srp" ] }'
+refused 'so is a user that is not there' "2: user: .*there is no such user" '{
+	"user": "no-such-user", "backing": [ "ram:1M" ] }'
+refused 'so is a port of metrics that is too large' '1: metrics: .*1 to 65535' \
+	'{ "metrics": "127.0.0.1:99999", "backing": [ "ram:1M" ] }'
+refused 'so is one that is no number' '1: metrics: .*not ADDR:PORT' \
+	'{ "metrics": "9560x", "backing": [ "ram:1M" ] }'
+refused 'so is an address of metrics that is none' '1: metrics: .*not ADDR:PORT' \
+	'{ "metrics": "localhost.:9560", "backing": [ "ram:1M" ] }'
+t_refused 'a target that would listen elsewhere does not start' '1 to 65535' \
+	timeout 10 rdma-target --listen srp+tcp://127.0.0.1:1 --metrics 99999 --backing ram:1M
+for addr in 9560 127.0.0.1:9560 '[::1]:9560' ::1:9560 '[fe80::1%lo]:9560'; do
+	file '{ "metrics": "'$addr'", "backing": [ "ram:1M" ] }'
+	t_check "metrics at $addr are taken" rdma-target --check "$T/c.json"
+done
+file '{ "backing": [ "ram:1M" ] }'
+t_check 'a file without an address does not count none' grep -qx \
+	'.*c.json: correct: 1 volume, listens by default' \
+	<(rdma-target --check "$T/c.json")
 bad 'an option of the command line' '1: config: .*command line' \
 	'{ "config": "x" }'
 
