@@ -15,9 +15,10 @@
 /* Names the version that the target saved before, if there is one. */
 static void configuration_advise(const char *path, struct error *e)
 {
+	_cleanup_free_ char *place = config_place_of(path);
 	char before[PATH_MAX];
 
-	snprintf(before, sizeof(before), "%s.1", path);
+	snprintf(before, sizeof(before), "%s.1", place ? place : path);
 	if (access(before, R_OK) == 0)
 		error_add(e, "; the version before: cp %s %s", before, path);
 }

@@ -146,10 +146,16 @@ static bool save_refuse(const struct manage *m, struct manage_fault *f, int err)
 				     : "");
 }
 
-static bool save_text(struct manage *m, const char *text, bool is_empty,
-		      bool force, struct manage_fault *f)
+/* What is to be in the file. */
+struct save_form {
+	const char *text;
+	bool is_empty; /* it has no volumes */
+	bool force;
+};
+
+static bool save_at(struct manage *m, const char *path,
+		    const struct save_form *form, struct manage_fault *f)
 {
-	const char *path = m->server->opt->config;
 	bool had_volumes;
 	struct error e;
 	_cleanup_free_ char *old = save_old_text(path, &had_volumes, &e);
@@ -158,22 +164,31 @@ static bool save_text(struct manage *m, const char *text, bool is_empty,
 	int err;
 
 	/* Somebody is editing it. */
-	if (!old && e.err != -ENOENT && !force)
+	if (!old && e.err != -ENOENT && !form->force)
 		return manage_refuse(f, "configuration", "",
 				     "%s; what is there would be lost: correct "
 				     "it, or replace it with --force",
 				     e.text);
-	if (is_empty && had_volumes && !force)
+	if (form->is_empty && had_volumes && !form->force)
 		return manage_refuse(f, "configuration", "backing",
 				     "there are no volumes now, and %s has "
 				     "some; --force replaces it",
 				     path);
-	if (old && !strcmp(old, text))
+	if (old && !strcmp(old, form->text))
 		return true;
-	err = save_replace(path, mode, old, text);
+	err = save_replace(path, mode, old, form->text);
 	/* It may have been replaced, although not all went well. */
 	atomic_fetch_add(&m->file_uses, 1);
 	return !err || save_refuse(m, f, err);
+}
+
+static bool save_text(struct manage *m, const struct save_form *form,
+		      struct manage_fault *f)
+{
+	_cleanup_free_ char *path = config_place_of(m->server->opt->config);
+
+	return path ? save_at(m, path, form, f)
+		    : manage_refuse(f, "configuration", "", "out of memory");
 }
 
 /* Volumes of the command line are left out, because they are added again at the
@@ -226,8 +241,14 @@ bool manage_save(struct manage *m, bool force, struct manage_fault *f)
 	form = manage_saved_form(m);
 	text = form ? manage_text_of(form) : NULL;
 	if (text) {
-		good = save_text(m, text, !json_object_get(form, "backing"),
-				 force, f);
+		good = save_text(
+			m,
+			&(struct save_form){
+				.text = text,
+				.is_empty = !json_object_get(form, "backing"),
+				.force = force,
+			},
+			f);
 	} else {
 		manage_refuse(f, "configuration", "", "out of memory");
 	}

@@ -219,6 +219,16 @@ static char *text_read(const char *path, size_t *ret_len, struct error *e)
 	return text;
 }
 
+char *config_place_of(const char *path)
+{
+	char *real = NULL;
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+		real = realpath(path, NULL);
+	return real ? real : strdup(path);
+}
+
 char *config_read_text(const char *path, struct error *e)
 {
 	size_t len;

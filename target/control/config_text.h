@@ -38,6 +38,11 @@ json_t *config_read(const char *path, struct error *e);
  * freed. */
 json_t *config_read_json(const char *path, char **ret_text, struct error *e);
 
+/* Where the file @path is, to be freed: @path, or, if that is a symbolic link, what
+ * it leads to. The link of an administrator must not be replaced by a file. NULL: no
+ * memory. */
+char *config_place_of(const char *path);
+
 /* The text of a file, to be freed. NULL: it cannot be read, or is too long. */
 char *config_read_text(const char *path, struct error *e);
 

@@ -362,6 +362,17 @@ done
 t_check 'four versions are there, and no more' \
 	[ "$(echo "$T"/c.json*)" = "$T/c.json $T/c.json.1 $T/c.json.2 $T/c.json.3" ]
 
+is_link_to() { [ "$(readlink "$1")" = "$2" ] && cmp "$2" "$1"; }
+mkdir "$T/real"
+mv "$T/c.json" "$T/real/c.json"
+ln -s "$T/real/c.json" "$T/c.json"
+ctl volume add ram:1M,name=linked >/dev/null
+t_check 'a file behind a link is saved' exits 0 ctl save
+t_check 'the link stays' is_link_to "$T/c.json" "$T/real/c.json"
+t_check 'the file behind it is the new one' grep -q linked "$T/real/c.json"
+t_check 'the version before is beside it' test -e "$T/real/c.json.1"
+ctl volume remove linked >/dev/null
+
 # ---- SIGHUP
 
 cat >"$T/c.json" <<-END
