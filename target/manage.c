@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/log.h"
+
 /* How long a query waits for a change. */
 #define MANAGE_QUERY_S 1
 
@@ -47,6 +49,15 @@ bool manage_refuse_end(struct manage_fault *f)
 void manage_changed(struct manage *m)
 {
 	m->generation++;
+}
+
+void manage_log_change(const char *action, const char *object,
+		       const char *field)
+{
+	struct log_about about = { .event = "config" };
+
+	log_event(LOG_NOTICE, &about, "configuration: %s %s%s%s", action,
+		  object, field ? ": " : "", field ? field : "");
 }
 
 /* ---- objects ---- */

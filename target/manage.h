@@ -82,6 +82,10 @@ struct volume *manage_served(const struct manage *m, const char *name);
 /* The configuration has changed. */
 void manage_changed(struct manage *m);
 
+/* Logs what has changed, as an event. @field: NULL: all of the object. */
+void manage_log_change(const char *action, const char *object,
+		       const char *field);
+
 /* True if the command line has added @one to the list @key. Volumes are
  * compared by name. */
 bool manage_is_added(const struct manage *m, const char *key,

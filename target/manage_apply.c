@@ -526,13 +526,9 @@ static bool apply_do(struct apply *a)
 
 static void apply_log_change(const json_t *change)
 {
-	const char *field = json_string_value(json_object_get(change, "field"));
-	struct log_about about = { .event = "config" };
-
-	log_event(LOG_NOTICE, &about, "configuration: %s %s%s%s",
-		  json_string_value(json_object_get(change, "action")),
-		  json_string_value(json_object_get(change, "object")),
-		  field ? ": " : "", field ? field : "");
+	manage_log_change(json_string_value(json_object_get(change, "action")),
+			  json_string_value(json_object_get(change, "object")),
+			  json_string_value(json_object_get(change, "field")));
 }
 
 static bool apply_all(struct apply *a)

@@ -123,6 +123,16 @@ static void method_fault_of_volume(const json_t *vol,
 
 /* ---- after a change ---- */
 
+/* @name: a volume; NULL: the target. */
+static void method_log_change(const char *name, const char *field)
+{
+	char object[128] = "target";
+
+	if (name)
+		snprintf(object, sizeof(object), "volume '%.100s'", name);
+	manage_log_change("change", object, field);
+}
+
 /* The last step of each method that changes something. */
 static void method_changed(struct manage *m, json_t *parameters,
 			   struct control_result *ret)
@@ -456,10 +466,12 @@ static void method_set_parameters(void *user, const json_t *in,
 		return;
 	}
 	manage_lock(m);
-	if (manage_set_parameters(m, name, plugin, parameters, &f))
+	if (manage_set_parameters(m, name, plugin, parameters, &f)) {
+		method_log_change(name, plugin);
 		method_changed(m, json_object(), ret);
-	else
+	} else {
 		method_refused(ret, &f);
+	}
 	manage_unlock(m);
 	json_decref(parameters);
 }
@@ -560,10 +572,12 @@ static void method_set_allow(void *user, const json_t *in,
 		return;
 	}
 	manage_lock(m);
-	if (manage_set_allow(m, &allow, /* cnt= */ 1, &ended, &f))
+	if (manage_set_allow(m, &allow, /* cnt= */ 1, &ended, &f)) {
+		method_log_change(allow.volume, "allow");
 		method_changed(m, json_pack("{si}", "ended", (int)ended), ret);
-	else
+	} else {
 		method_refused(ret, &f);
+	}
 	manage_unlock(m);
 	manage_await_sessions(m);
 }
@@ -583,10 +597,12 @@ static void method_set_faults(void *user, const json_t *in,
 		return;
 	}
 	manage_lock(m);
-	if (manage_set_faults(m, name, rules, &f))
+	if (manage_set_faults(m, name, rules, &f)) {
+		method_log_change(name, "fault");
 		method_changed(m, json_object(), ret);
-	else
+	} else {
 		method_refused(ret, &f);
+	}
 	manage_unlock(m);
 }
 

@@ -302,6 +302,17 @@ assert [e for e in all if e["event"] == "login"][0]["nexus"].startswith("0x")
 }
 told_json() { t_wait_for 10 grep -q volume-removed "$T/events.json" && events_are_json; }
 t_check 'programs get objects' told_json
+ctl volume add ram:1M,name=changes,layer=qos,iops=100,fault=read:error:lba=9 >/dev/null
+ctl qos changes iops=200 >/dev/null
+ctl fault changes >/dev/null
+ctl volume allow changes 10.9.9.9 >/dev/null
+ctl allow all >/dev/null
+ctl allow >/dev/null
+t_check 'so is a limit that changes' told "config +configuration: change volume 'changes': qos"
+t_check 'so are faults' told "config +configuration: change volume 'changes': fault"
+t_check 'so are rules of a volume' told "config +configuration: change volume 'changes': allow"
+t_check 'so are rules of the target' told 'config +configuration: change target: allow'
+ctl volume remove changes >/dev/null
 kill "$events"
 needs_more() {
 	raw 'r = call(I + "FollowEvents")
