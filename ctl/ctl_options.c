@@ -125,7 +125,7 @@ static const struct option_row ctl_verb_rows[] = {
 	  .help = "Show what volumes and initiators do: commands and bytes a "
 		  "second, and the time in each stage. A new look is taken "
 		  "every _SECONDS_ (default: 1), _COUNT_ times. On a terminal "
-		  "it is a screen, else lines." },
+		  "it is a screen, else lines. Programs take *--json metrics*." },
 	{ .name = "diff",
 	  .type = OPTION_PATH,
 	  .value = "FILE",

@@ -242,6 +242,26 @@ static const struct ctl_verb *ctl_find_verb(char **arg, int cnt, int *ret_words)
 	return NULL;
 }
 
+/* Names the nearest verb. One of one word may have arguments. */
+static void ctl_refuse_verb(char **arg, int cnt)
+{
+	const struct option_row *near = NULL;
+	char words[64];
+
+	for (int n = cnt > 1 ? 2 : 1; n > 0 && !near; n--) {
+		snprintf(words, sizeof(words), "%s%s%s", arg[0],
+			 n > 1 ? " " : "", n > 1 ? arg[1] : "");
+		near = option_nearest(&ctl_verb_table, words, strlen(words));
+	}
+	if (near)
+		log_error("no verb '%s'; did you mean '%s'? Try --help",
+			  !strchr(near->name, ' ') ? arg[0] : words,
+			  near->name);
+	else
+		log_error("no verb '%s%s%s'; try --help", arg[0],
+			  cnt > 1 ? " " : "", cnt > 1 ? arg[1] : "");
+}
+
 static enum ctl_exit ctl_check(const struct ctl_args *a)
 {
 	struct error e;
@@ -332,6 +352,9 @@ static const char *ctl_find_extra(const struct ctl_verb *verb,
 {
 	bool takes_config = verb->make == make_config;
 
+	/* Its lines are differences, which the target does not have. */
+	if (opt->json && !strcmp(verb->name, "top"))
+		return "--json";
 	if (opt->dry_run && !takes_config)
 		return "--dry-run";
 	if (opt->prune && !takes_config)
@@ -356,8 +379,7 @@ static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
 	}
 	verb = ctl_find_verb(arg, cnt, &words);
 	if (!verb) {
-		log_error("no verb '%s%s%s'; try --help", arg[0],
-			  cnt > 1 ? " " : "", cnt > 1 ? arg[1] : "");
+		ctl_refuse_verb(arg, cnt);
 		return CTL_USAGE;
 	}
 	a.arg = arg + words;

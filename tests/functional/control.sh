@@ -119,6 +119,10 @@ t_refused 'an initiator that is not there is refused' 'not logged in' \
 	ctl session kick 0x00000000000000000000000000000001
 t_check 'nothing has changed by all that' shows stays grows
 t_check 'a verb that there is not is wrong usage' exits 2 ctl volume destroy x
+t_check 'the nearest one is named' grep -q "no verb 'volume lst'; did you mean 'volume list'?" \
+	<(ctl volume lst 2>&1)
+t_check 'also of one word' grep -q "no verb 'aply'; did you mean 'apply'?" \
+	<(ctl aply x.json 2>&1)
 t_check 'a missing argument is wrong usage' exits 2 ctl volume remove
 t_check 'so is a parameter without a value' exits 2 ctl volume set stays qos iops
 t_check 'a dry run is not taken for a removal' exits 2 \
