@@ -201,9 +201,12 @@ static int listen_uri(struct listener *l, const struct xp_uri *uri)
 	err = getaddrinfo(uri->host, port, &hints, &list);
 	if (err) {
 		error_set(l->e, -EADDRNOTAVAIL,
-			  "cannot listen on '%s': %s; name an address of "
+			  "cannot listen on '%s': %s; give an IP address of "
 			  "this machine (see ip address)",
-			  uri->host, gai_strerror(err));
+			  uri->host,
+			  l->how->numeric && err == EAI_NONAME
+				  ? "a target that serves looks up no names"
+				  : gai_strerror(err));
 		return -EADDRNOTAVAIL;
 	}
 	for (struct addrinfo *ai = list; ai && err == 0; ai = ai->ai_next) {

@@ -115,6 +115,9 @@ t_refused 'a log level that is none is refused' "'loud' is not error, warning" \
 t_refused 'memory does not grow' 'by its own means' ctl volume resize stays 1G
 t_refused 'a volume without removable is not ejected' 'cannot be removed' \
 	ctl volume eject stays
+t_refused 'a name is no address of a target that serves' \
+	"'localhost': a target that serves looks up no names; give an IP address" \
+	ctl listen add srp+tcp://localhost:1
 t_refused 'an initiator that is not there is refused' 'not logged in' \
 	ctl session kick 0x00000000000000000000000000000001
 t_check 'nothing has changed by all that' shows stays grows
