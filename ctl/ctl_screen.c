@@ -2,6 +2,7 @@
 #include "ctl/ctl_top.h"
 
 #include <curses.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,20 +36,81 @@ void ctl_screen_close(void)
 	ctl_screen = NULL;
 }
 
+/* ---- lines ---- */
+
+/* Curses would continue a line that is longer than the screen in the next one. */
+struct screen_line {
+	char text[256];
+	size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void
+screen_line_add(struct screen_line *l, const char *fmt, ...)
+{
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(l->text + l->len, sizeof(l->text) - l->len, fmt, ap);
+	va_end(ap);
+	if (len > 0)
+		l->len += (size_t)len;
+	if (l->len >= sizeof(l->text))
+		l->len = sizeof(l->text) - 1;
+}
+
+static void screen_line_draw(int y, const struct screen_line *l)
+{
+	mvaddnstr(y, 0, l->text, COLS);
+}
+
 /* ---- drawing ---- */
 
 static void screen_head(const struct top_sample *to)
 {
 	char used[SIZE_TEXT_SIZE];
 	char all[SIZE_TEXT_SIZE];
+	struct screen_line l = { .len = 0 };
 
-	mvprintw(0, 0,
-		 "rdma-target: %llu sessions, %llu requests in flight, buffers "
-		 "%s of %s",
-		 (unsigned long long)to->sessions,
-		 (unsigned long long)to->in_flight,
-		 size_format(to->used_buffers, used),
-		 size_format(to->buffers, all));
+	screen_line_add(&l,
+			"rdma-target: %llu sessions, %llu requests in flight, "
+			"buffers %s of %s",
+			(unsigned long long)to->sessions,
+			(unsigned long long)to->in_flight,
+			size_format(to->used_buffers, used),
+			size_format(to->buffers, all));
+	screen_line_draw(0, &l);
+}
+
+/* ---- columns ---- */
+
+/* What a name needs at least: it can be told from others. */
+#define SCREEN_NAME_MIN 16
+#define SCREEN_NAME_MAX 34 /* all of an initiator */
+
+/* Widths, with the space before a column. */
+struct screen_widths {
+	int name;
+	int rate;  /* four columns */
+	int stage; /* TOP_STAGES columns */
+	bool has_credits;
+};
+
+static struct screen_widths screen_widths(const struct top_view *view)
+{
+	struct screen_widths w = { .rate = 10, .stage = 9 };
+	int credits = view->kind == TOP_SESSIONS ? 10 : 0;
+	int left = COLS - 4 * w.rate - TOP_STAGES * w.stage - credits;
+
+	w.has_credits = credits > 0;
+	if (left < SCREEN_NAME_MIN) {
+		w = (struct screen_widths){ .rate = 8, .stage = 8 };
+		left = COLS - 4 * w.rate - TOP_STAGES * w.stage;
+	}
+	w.name = left > SCREEN_NAME_MAX	  ? SCREEN_NAME_MAX
+		 : left < SCREEN_NAME_MIN ? SCREEN_NAME_MIN
+					  : left;
+	return w;
 }
 
 static void screen_columns(const struct top_view *view)
@@ -56,41 +118,64 @@ static void screen_columns(const struct top_view *view)
 	static const char *const names[TOP_COLUMNS] = {
 		"NAME", "READ/s", "WRITE/s", "MB/s RD", "MB/s WR", "TIME",
 	};
+	struct screen_widths w = screen_widths(view);
+	struct screen_line head = { .len = 0 };
+	struct screen_line l = { .len = 0 };
 	char which[8] = "max";
 
 	if (view->permille < 1000)
 		snprintf(which, sizeof(which), "p%u", view->permille / 10);
-	attron(A_REVERSE);
-	mvprintw(2, 0, "%-24s %9s %9s %9s %9s",
-		 view->kind == TOP_VOLUMES ? "VOLUME" : "INITIATOR",
-		 names[TOP_BY_READS], names[TOP_BY_WRITES],
-		 names[TOP_BY_READ_BYTES], names[TOP_BY_WRITE_BYTES]);
+	screen_line_add(&l, "%-*s", w.name,
+			view->kind == TOP_VOLUMES ? "VOLUME" : "INITIATOR");
+	for (int i = TOP_BY_READS; i <= TOP_BY_WRITE_BYTES; i++)
+		screen_line_add(&l, "%*s", w.rate, names[i]);
 	for (int i = 0; i < TOP_STAGES; i++)
-		printw(" %8s", top_stage_names[i]);
-	if (view->kind == TOP_SESSIONS)
-		printw(" %9s", "CREDITS");
+		screen_line_add(&l, "%*s", w.stage, top_stage_names[i]);
+	if (w.has_credits)
+		screen_line_add(&l, "%10s", "CREDITS");
+	attron(A_REVERSE);
+	screen_line_draw(2, &l);
 	attroff(A_REVERSE);
-	mvprintw(1, 0, "stages: %s; sorted by %s%s%s%s", which,
-		 names[view->column], view->reverse ? ", reversed" : "",
-		 *view->filter ? "; filter " : "", view->filter);
+	screen_line_add(&head, "stages: %s; sorted by %s%s%s%s", which,
+			names[view->column], view->reverse ? ", reversed" : "",
+			*view->filter ? "; filter " : "", view->filter);
+	screen_line_draw(1, &head);
+}
+
+/* Initiators of one kind of device begin with the same digits. */
+static const char *screen_name(const struct top_row *row,
+			       const struct top_view *view, int width)
+{
+	int len = (int)strlen(row->name);
+
+	return row->name +
+	       (view->kind == TOP_SESSIONS && len > width ? len - width : 0);
 }
 
 static void screen_row(int y, const struct top_row *row, double seconds,
 		       const struct top_view *view)
 {
+	struct screen_widths w = screen_widths(view);
+	struct screen_line l = { .len = 0 };
 	char text[TOP_TIME_SIZE];
 
-	mvprintw(y, 0, "%-24.24s %9.0f %9.0f %9.1f %9.1f", row->name,
-		 (double)row->reads / seconds, (double)row->writes / seconds,
-		 (double)row->read_bytes / 1e6 / seconds,
-		 (double)row->write_bytes / 1e6 / seconds);
+	screen_line_add(&l, "%-*.*s", w.name, w.name,
+			screen_name(row, view, w.name));
+	screen_line_add(&l, "%*.0f%*.0f%*.1f%*.1f", w.rate,
+			(double)row->reads / seconds, w.rate,
+			(double)row->writes / seconds, w.rate,
+			(double)row->read_bytes / 1e6 / seconds, w.rate,
+			(double)row->write_bytes / 1e6 / seconds);
 	for (int i = 0; i < TOP_STAGES; i++)
-		printw(" %8s",
-		       top_time_text(top_stage_ns(row, i, view->permille),
-				     text));
-	if (view->kind == TOP_SESSIONS)
-		printw(" %4llu/%-4llu", (unsigned long long)row->in_flight,
-		       (unsigned long long)row->credits);
+		screen_line_add(
+			&l, "%*s", w.stage,
+			top_time_text(top_stage_ns(row, i, view->permille),
+				      text));
+	if (w.has_credits)
+		screen_line_add(&l, " %4llu/%-4llu",
+				(unsigned long long)row->in_flight,
+				(unsigned long long)row->credits);
+	screen_line_draw(y, &l);
 }
 
 void ctl_screen_draw(const struct top_sample *from, const struct top_sample *to,
@@ -106,9 +191,11 @@ void ctl_screen_draw(const struct top_sample *from, const struct top_sample *to,
 	screen_columns(view);
 	for (size_t i = 0; i < rows.cnt && (int)i + 4 < LINES; i++)
 		screen_row((int)i + 3, &rows.row[i], seconds, view);
-	mvprintw(LINES - 1, 0,
-		 "q quit  v volumes  s sessions  p stages  < > sort  r reverse "
-		 " / filter");
+	mvaddnstr(
+		LINES - 1, 0,
+		"q quit  v volumes  s sessions  p stages  < > sort  r reverse "
+		" / filter",
+		COLS);
 	refresh();
 	free(rows.row);
 }

@@ -76,6 +76,9 @@ def main():
     t.type(b'/', rb'filter', 'question for the filter')
     os.write(t.fd, b'nothing\n')
     t.wait_for(rb'nothing', 'filter')
+    # The stages fit a terminal of the usual width.
+    t.resize(24, 80)
+    t.wait_for(rb'VOLUME[^\r\n]* queue +fetch +backend +respond', 'all stages')
     t.resize(10, 60)
     t.wait_for(rb'VOLUME|rdma-target', 'screen of another size')
     code, during = t.end(sys.argv[1])
