@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "discover/rules.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -45,9 +46,36 @@ static bool set_ioc_guid(struct rule *r, const char *value)
 	return r->has_ioc_guid;
 }
 
+static bool is_port(const char *text)
+{
+	char *end;
+	unsigned long port = strtoul(text, &end, 10);
+
+	return isdigit((unsigned char)*text) && !*end && port >= 1 &&
+	       port <= 65535;
+}
+
+/* ADDR or ADDR:PORT as rdma-discover prints it: a name, or IPv6 without brackets,
+ * would match nothing. */
+static bool is_dest(const char *value)
+{
+	bool is_v6 = *value == '[';
+	const char *host = value + is_v6;
+	size_t len = strcspn(host, is_v6 ? "]%" : ":");
+	const char *behind = host + strcspn(host, is_v6 ? "]" : ":");
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr addr;
+
+	if (len >= sizeof(text) || (is_v6 && *behind++ != ']'))
+		return false;
+	snprintf(text, sizeof(text), "%.*s", (int)len, host);
+	return inet_pton(is_v6 ? AF_INET6 : AF_INET, text, &addr) == 1 &&
+	       (!*behind || (*behind == ':' && is_port(behind + 1)));
+}
+
 static bool set_dest(struct rule *r, const char *value)
 {
-	return r->dest_cnt < RULES_DESTS_MAX &&
+	return is_dest(value) && r->dest_cnt < RULES_DESTS_MAX &&
 	       copy(r->dest[r->dest_cnt++], sizeof(r->dest[0]), value);
 }
 
@@ -107,7 +135,8 @@ static const struct rule_key {
 } keys[] = {
 	{ "id_ext", set_id_ext, "a hexadecimal number" },
 	{ "ioc_guid", set_ioc_guid, "a hexadecimal number" },
-	{ "dest", set_dest, "ADDR or ADDR:PORT" },
+	{ "dest", set_dest,
+	  "ADDR or ADDR:PORT, an IP address, IPv6 in brackets" },
 	{ "instance", set_instance, "a name that rdma-discover shows" },
 	{ "dgid", set_never, "" },
 	{ "pkey", set_never, "" },
@@ -230,6 +259,10 @@ static bool read_lines(FILE *f, const char *path, struct rules *rules,
 			error_prefix(e, "%s:%u: ", path, nr);
 			return false;
 		}
+	}
+	if (ferror(f)) {
+		error_set(e, -errno, "rules '%s': %s", path, strerror(errno));
+		return false;
 	}
 	return true;
 }

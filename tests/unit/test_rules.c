@@ -60,7 +60,7 @@ static const struct match_row {
 	{ "address", "a dest=10.0.0.1\n", 1 },
 	{ "address and port", "a dest=10.0.0.1:5555\n", 1 },
 	{ "another port", "a dest=10.0.0.1:5556\n", 0 },
-	{ "the beginning of an address", "a dest=10.0.0\n", 0 },
+	{ "the beginning of a port", "a dest=10.0.0.1:555\n", 0 },
 	{ "IPv6", "a dest=[fd00::1]:5556\n", 1 },
 	{ "one of several addresses", "a dest=10.9.9.9,dest=10.0.0.1\n", 1 },
 	{ "of InfiniBand's management", "a dgid=fe80\nd\n", 0 },
@@ -159,6 +159,10 @@ static const struct bad_row {
 	{ "a directory with ..", "a mount=/mnt/../etc\n", "without . and .." },
 	{ "a directory that ends with .", "a mount=/mnt/.\n",
 	  "without . and .." },
+	{ "an address that is none", "a dest=10.0.0\n", "not ADDR" },
+	{ "a name for an address", "a dest=box\n", "not ADDR" },
+	{ "a port that is too large", "a dest=10.0.0.1:99999\n", "not ADDR" },
+	{ "IPv6 without brackets", "a dest=fd00::1\n", "in brackets" },
 	{ "gone", "a mount=/a,gone=perhaps\n", "not keep or remove" },
 	{ "both kinds", "a mount=/a,max_sect=1\n", "only one is possible" },
 	{ "a volume for the kernel", "a volume=disk\n", "without mount=" },
@@ -176,6 +180,15 @@ static void is_refused(void **state)
 	assert_int_equal(rules.cnt, 1);
 }
 
+static void a_directory_is_no_file_of_rules(void **state)
+{
+	struct error e;
+
+	assert_int_equal(read_text("a\n", &e), 0);
+	assert_int_equal(rules_read("/proc/self", &rules, &e), -EISDIR);
+	assert_int_equal(rules.cnt, 1);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -186,5 +199,6 @@ int main(void)
 	T_ADD(&t, a_directory_is_as_the_kernel_has_it);
 	T_ADD(&t, options_go_to_the_kernel);
 	T_ADD_ROWS(&t, bad_rows, is_refused);
+	T_ADD(&t, a_directory_is_no_file_of_rules);
 	return t_run(&t);
 }
