@@ -147,6 +147,9 @@ static const struct login_fault {
 	  "The port takes connections, but nothing answers as an SRP target: "
 	  "another program has the port, or the target hangs.",
 	  "on the target: ss -tlnp; systemctl status rdma-target" },
+	{ -EADDRNOTAVAIL, false, "login",
+	  "The URI demands an address of this machine that it does not have.",
+	  "ip address; choose another source=, or leave it out" },
 	{ -ENOPROTOOPT, false, "login", "Another program has the port.",
 	  "on the target: ss -tlnp" },
 	{ -ECONNRESET, false, "login",

@@ -115,6 +115,9 @@ t_check 'another target port' says 1 \
 	'ok port .* problem login .*the target says: no such target port.* has refused this initiator' \
 	"$URI?id_ext=1"
 t_target --backing ram:16M --allow 10.0.0.0/24
+t_check 'an address that this machine does not have' says 1 \
+	'ok port .* problem login .*source=192.0.2.77: no interface .*Try: ip address' \
+	"$URI?source=192.0.2.77"
 t_check 'access rules' says 1 \
 	'ok port .* problem login .*the target says: .*access rules.*Try: on the target: journalctl -u rdma-target' \
 	"$URI"
