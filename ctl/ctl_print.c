@@ -195,9 +195,12 @@ void ctl_print_added(const json_t *out)
 
 void ctl_print_ended(const json_t *out)
 {
-	if (ctl_number(out, "ended"))
-		printf("%lld sessions end, as their volumes change\n",
-		       ctl_number(out, "ended"));
+	long long cnt = ctl_number(out, "ended");
+
+	if (cnt == 1)
+		printf("1 session ends, as its volumes change\n");
+	else if (cnt)
+		printf("%lld sessions end, as their volumes change\n", cnt);
 }
 
 void ctl_print_saved(const json_t *out)

@@ -269,7 +269,8 @@ static void follow_reload(struct follow *f)
 	if (rules_read(f->o->rules, &f->rules, &e))
 		log_error("%s; the old rules stay", e.text);
 	else
-		log_notice("%s: %u rules", f->o->rules, f->rules.cnt);
+		log_notice("%s: %u rule%s", f->o->rules, f->rules.cnt,
+			   f->rules.cnt == 1 ? "" : "s");
 }
 
 /* Returns true if it is time to ask for targets. */
@@ -389,8 +390,8 @@ int follow(const struct discover_options *o)
 	} else if (follow_catch_signals(f)) {
 		log_error("cannot watch for signals: %s", strerror(errno));
 	} else {
-		log_notice("%s: %u rules; looking for targets", o->rules,
-			   f->rules.cnt);
+		log_notice("%s: %u rule%s; looking for targets", o->rules,
+			   f->rules.cnt, f->rules.cnt == 1 ? "" : "s");
 		follow_run(f);
 		log_notice("stopped; what is mounted and logged in stays");
 		code = EXIT_SUCCESS;

@@ -416,7 +416,7 @@ t_check 'a target that moves to another address is followed' moves
 reload() {
 	: >"$T/log.daemon"
 	kill -HUP "$DAEMON"
-	t_wait_for 10 grep -q 'rules: . rules' "$T/log.daemon"
+	t_wait_for 10 grep -q 'rules: . rule' "$T/log.daemon"
 }
 mkdir "$T/mnt2"
 t_mounts="$t_mounts $T/mnt2"

@@ -107,6 +107,8 @@ static const struct print_row {
 	  "disk is LUN 3\n" },
 	{ "sessions that end", ctl_print_ended, "{'ended':2}",
 	  "2 sessions end, as their volumes change\n" },
+	{ "a session that ends", ctl_print_ended, "{'ended':1}",
+	  "1 session ends, as its volumes change\n" },
 	{ "no sessions that end", ctl_print_ended, "{'ended':0}", "" },
 	{ "a file", ctl_print_saved, "{'file':'/etc/t.json'}",
 	  "saved to /etc/t.json\n" },
