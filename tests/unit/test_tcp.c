@@ -623,6 +623,122 @@ static void both_ends_on_loopback_are_not_paced(void **state)
 	t_world_close(w);
 }
 
+/* ---- heavy and light channels on one thread ---- */
+
+#define LARGE (1u << 20)
+
+/* A WRITE of LARGE bytes from the server to the client. */
+struct large {
+	struct t_end *to;
+	struct t_end *from;
+	struct t_mem source;
+	struct t_mem target;
+	struct srp_desc desc;
+};
+
+static void large_prepare(struct large *l, struct t_world *w)
+{
+	memset(l, 0, sizeof(*l));
+	t_pair(w, &l->to, &l->from);
+	t_mem_get(w->server, LARGE, XP_LOCAL, &l->source);
+	t_mem_get(w->client, LARGE, XP_REMOTE, &l->target);
+	t_fill(l->source.p, LARGE, 7);
+	xp_mr_remote(l->target.mr, l->to->ch, l->target.p, &l->desc.addr,
+		     &l->desc.key);
+	l->desc.len = LARGE;
+}
+
+static bool is_done(const struct large *l, const struct t_chain *chain,
+		    size_t *ret_most)
+{
+	size_t len = tcp_chan(l->from->ch)->tx_len;
+
+	if (*ret_most < len)
+		*ret_most = len;
+	return chain->done;
+}
+
+/* Returns the bytes of its largest operation. */
+static size_t large_move(struct large *l)
+{
+	struct t_chain chain = { .c = { .dir = XP_RDMA_WRITE,
+					.remote = &l->desc,
+					.remote_cnt = 1,
+					.len = LARGE,
+					.local = l->source.p,
+					.local_mr = l->source.mr } };
+	size_t most = 0;
+
+	memset(l->target.p, 0, LARGE);
+	tcp_chan(l->from->ch)->tx_len = 0;
+	t_post(l->from, &chain);
+	T_WAIT(l->to->w, is_done(l, &chain, &most));
+	assert_int_equal(chain.status, 0);
+	t_settle(l->to->w);
+	assert_true(t_is_filled(l->target.p, LARGE, 7));
+	return most;
+}
+
+static void large_end(struct large *l)
+{
+	t_end_close(l->from);
+	t_end_close(l->to);
+	t_mem_put(&l->source);
+	t_mem_put(&l->target);
+}
+
+static void send_small(struct t_world *w, struct t_end *from, unsigned int cnt)
+{
+	struct t_mem m;
+
+	t_mem_get(w->server, 64, XP_LOCAL, &m);
+	for (unsigned int i = 0; i < cnt; i++) {
+		struct t_chain chain = { 0 };
+
+		t_post_send(from, &chain, &m, 0, 64);
+		T_WAIT(w, chain.done);
+		t_settle(w);
+	}
+	t_mem_put(&m);
+}
+
+static void large_data_leaves_room_for_a_light_channel(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	struct t_end *light[2];
+	struct large l;
+
+	large_prepare(&l, w);
+	assert_true(large_move(&l) >= LARGE);
+	t_pair(w, &light[0], &light[1]);
+	send_small(w, light[1], TCP_LIGHT_MIN);
+	assert_int_equal(large_move(&l), TCP_SHARED_MAX);
+	/* The light channel goes on, or is silent for long. */
+	send_small(w, light[1], 1);
+	assert_int_equal(large_move(&l), TCP_SHARED_MAX);
+	for (unsigned int i = 0; i * (LARGE / TCP_SHARED_MAX) < TCP_ALONE_MIN;
+	     i++)
+		large_move(&l);
+	assert_true(large_move(&l) >= LARGE);
+	large_end(&l);
+	t_world_close(w);
+}
+
+/* Heavy channels do not make room for each other. */
+static void large_data_beside_large_data_is_whole(void **state)
+{
+	struct t_world *w = t_world_open(NULL);
+	struct large l[2];
+
+	large_prepare(&l[0], w);
+	large_prepare(&l[1], w);
+	for (unsigned int i = 0; i < 2 * TCP_LIGHT_MIN; i++)
+		assert_true(large_move(&l[i % 2]) >= LARGE);
+	large_end(&l[0]);
+	large_end(&l[1]);
+	t_world_close(w);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -644,5 +760,7 @@ int main(void)
 	T_ADD_ROWS(&t, control_cases,
 		   only_loopback_gives_up_the_congestion_control);
 	T_ADD(&t, both_ends_on_loopback_are_not_paced);
+	T_ADD(&t, large_data_leaves_room_for_a_light_channel);
+	T_ADD(&t, large_data_beside_large_data_is_whole);
 	return t_run(&t);
 }

@@ -35,6 +35,17 @@
 /* Of a longer one, less remains unused at its end, and a held IU pins more
  * memory. */
 #define TCP_STAGE_LEN 65536u
+/*
+ * A channel that sends and reads little is light. While a thread has one, operations
+ * of the others have at most TCP_SHARED_MAX bytes: the kernel copies them at once,
+ * and the light channel waits for that. It costs heavy channels up to half of their
+ * speed, so they do not do it for each other.
+ */
+#define TCP_SHARED_MAX 65536u
+/* Operations without so many bytes that make a channel a light one. */
+#define TCP_LIGHT_MIN 64u
+/* Without a light channel for so many operations, there is none. */
+#define TCP_ALONE_MIN 256u
 /* Pieces of memory in one call: the kernel's UIO_MAXIOV. */
 #define TCP_IOV_MAX 1024u
 
@@ -43,10 +54,13 @@ struct tcp_chan;
 struct tcp_xp {
 	struct xp base;
 	struct list chans;
-	struct list mrs[64];	   /* XP_REMOTE, by key */
-	struct list ready;	   /* channels with something to send */
-	struct list drained;	   /* channels whose last operation has ended */
-	bool resumed;		   /* a channel that was blocked */
+	struct list mrs[64]; /* XP_REMOTE, by key */
+	struct list ready;   /* channels with something to send */
+	struct list drained; /* channels whose last operation has ended */
+	bool resumed;	     /* a channel that was blocked */
+	/* Operations of heavy channels that have sent since one of a light
+	 * channel, up to TCP_ALONE_MIN. */
+	unsigned int alone;
 	struct reactor_timer look; /* for messages that do not end */
 };
 
@@ -141,6 +155,8 @@ struct tcp_chan {
 	unsigned int used_tx; /* txs behind these were never touched */
 	unsigned int answers;
 	uint8_t next_id;
+	unsigned int small; /* operations since a large one, up to
+			     * TCP_LIGHT_MIN */
 	struct msghdr msg;
 
 	struct tcp_rx rx;
@@ -182,6 +198,12 @@ static inline struct tcp_xp *tcp_xp(struct xp *xp)
 static inline struct tcp_chan *tcp_chan(struct xp_chan *ch)
 {
 	return container_of(ch, struct tcp_chan, base);
+}
+
+/* Is there a light channel that sends? */
+static inline bool tcp_is_shared(const struct tcp_xp *xp)
+{
+	return xp->alone < TCP_ALONE_MIN;
 }
 
 static inline struct reactor *tcp_reactor(struct tcp_chan *ch)

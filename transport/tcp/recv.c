@@ -352,6 +352,14 @@ static size_t rx_ahead(const struct tcp_chan *ch)
 	return (end > least ? end : least) - rx->len;
 }
 
+/* The part of @len bytes that one operation may read. */
+static size_t rx_share(const struct tcp_chan *ch, size_t len)
+{
+	if (!tcp_is_shared(tcp_xp(ch->base.xp)) || len <= TCP_SHARED_MAX)
+		return len;
+	return TCP_SHARED_MAX;
+}
+
 static void rx_read(struct tcp_chan *ch)
 {
 	struct tcp_rx *rx = &ch->rx;
@@ -361,6 +369,8 @@ static void rx_read(struct tcp_chan *ch)
 	struct io_uring_sqe *sqe;
 
 	rx_make_room(ch);
+	if (whole)
+		ch->small = 0;
 	if (!direct)
 		rx->sink_at = 0;
 	rx->asked = direct ? rx->left : 0;
@@ -372,13 +382,16 @@ static void rx_read(struct tcp_chan *ch)
 	rx->msg.msg_iov = &rx->sink[rx->sink_at];
 	rx->msg.msg_iovlen = cnt - rx->sink_at;
 	sqe = reactor_sqe(tcp_reactor(ch));
-	if (rx->msg.msg_iovlen == 1)
-		io_uring_prep_recv(sqe, ch->fd, rx->msg.msg_iov->iov_base,
-				   rx->msg.msg_iov->iov_len,
+	if (rx->msg.msg_iovlen == 1) {
+		size_t len = rx_share(ch, rx->msg.msg_iov->iov_len);
+
+		rx->asked -= rx->msg.msg_iov->iov_len - len;
+		io_uring_prep_recv(sqe, ch->fd, rx->msg.msg_iov->iov_base, len,
 				   whole ? MSG_WAITALL : 0);
-	else
+	} else {
 		io_uring_prep_recvmsg(sqe, ch->fd, &rx->msg,
 				      whole ? MSG_WAITALL : 0);
+	}
 	if (rx->emptied && reactor_polls_first(tcp_reactor(ch)))
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	ch->rx_op.done = rx_done;

@@ -239,13 +239,29 @@ static void tcp_send_done(struct reactor_op *op, int res,
 	}
 }
 
-/* Adds the bytes of @base behind the first *skip. */
+static void tx_count(struct tcp_chan *ch)
+{
+	struct tcp_xp *xp = tcp_xp(ch->base.xp);
+
+	if (ch->tx_len >= TCP_SHARED_MAX)
+		ch->small = 0;
+	else if (ch->small < TCP_LIGHT_MIN)
+		ch->small++;
+	if (ch->small == TCP_LIGHT_MIN)
+		xp->alone = 0;
+	else if (xp->alone < TCP_ALONE_MIN)
+		xp->alone++;
+}
+
+/* Adds the bytes of @base behind the first *skip, up to @cut in the operation. */
 static void tx_add_piece(struct tcp_chan *ch, void *base, size_t len,
-			 size_t *skip)
+			 size_t *skip, size_t cut)
 {
 	size_t off = *skip < len ? *skip : len;
 
 	*skip -= off;
+	if (len - off > cut - ch->tx_len)
+		len = off + cut - ch->tx_len;
 	if (off == len)
 		return;
 	ch->iov[ch->msg.msg_iovlen].iov_base = (char *)base + off;
@@ -253,16 +269,22 @@ static void tx_add_piece(struct tcp_chan *ch, void *base, size_t len,
 	ch->tx_len += len - off;
 }
 
-static void tx_add_message(struct tcp_chan *ch, struct tcp_tx *tx, size_t *skip)
+static void tx_add_message(struct tcp_chan *ch, struct tcp_tx *tx, size_t *skip,
+			   size_t cut)
 {
-	tx_add_piece(ch, tx->head, tx->head_len, skip);
+	tx_add_piece(ch, tx->head, tx->head_len, skip, cut);
 	for (unsigned int i = 0; tx->op != TCP_READ_REQ && i < tx->iov_cnt; i++)
-		tx_add_piece(ch, tx->iov[i].iov_base, tx->iov[i].iov_len, skip);
+		tx_add_piece(ch, tx->iov[i].iov_base, tx->iov[i].iov_len, skip,
+			     cut);
 	tx->posted = true;
 }
 
 static void tx_gather(struct tcp_chan *ch)
 {
+	bool shared = tcp_is_shared(tcp_xp(ch->base.xp));
+	size_t max = shared ? TCP_SHARED_MAX : GATHER_MAX;
+	/* Otherwise the last message is whole: its rest would take one more. */
+	size_t cut = shared ? max : SIZE_MAX;
 	size_t skip = ch->tx_off;
 	struct list *it;
 
@@ -271,10 +293,10 @@ static void tx_gather(struct tcp_chan *ch)
 	ch->tx_len = 0;
 	list_for_each(it, &ch->txq) {
 		if (ch->msg.msg_iovlen + TCP_REGIONS_MAX + 1 > TCP_IOV_MAX ||
-		    ch->tx_len >= GATHER_MAX)
+		    ch->tx_len >= max)
 			break;
-		tx_add_message(ch, container_of(it, struct tcp_tx, node),
-			       &skip);
+		tx_add_message(ch, container_of(it, struct tcp_tx, node), &skip,
+			       cut);
 	}
 }
 
@@ -284,6 +306,7 @@ static void tx_send_queued(struct tcp_chan *ch)
 	struct io_uring_sqe *sqe;
 
 	tx_gather(ch);
+	tx_count(ch);
 	sqe = reactor_sqe(tcp_reactor(ch));
 	if (ch->msg.msg_iovlen == 1)
 		io_uring_prep_send(sqe, ch->fd, ch->iov[0].iov_base,

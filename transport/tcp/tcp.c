@@ -226,6 +226,7 @@ static int tcp_create(const struct xp_config *cfg, struct xp **ret_xp,
 	list_init(&xp->drained);
 	for (size_t i = 0; i < ARRAY_SIZE(xp->mrs); i++)
 		list_init(&xp->mrs[i]);
+	xp->alone = TCP_ALONE_MIN;
 	reactor_timer_init(&xp->look, tcp_look);
 	xp_core_init(&xp->base, &ops, cfg);
 	*ret_xp = &xp->base;
