@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "volume.h"
@@ -163,6 +164,11 @@ static int nbdvol_open(struct rbp_vol *rbp, const char *location,
 
 	if (!vol)
 		return -ENOMEM;
+	if (getrandom(&vol->salt, sizeof(vol->salt), 0) !=
+	    (ssize_t)sizeof(vol->salt)) {
+		free(vol);
+		return -EIO;
+	}
 	vol->vol = rbp;
 	TAILQ_INIT(&vol->queues);
 	nbdlink_open(vol);

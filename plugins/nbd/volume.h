@@ -40,6 +40,7 @@ struct nbdio {
 	uint64_t done;	/* bytes of the pieces that are done */
 	uint64_t piece; /* bytes of the piece that the server has */
 	uint64_t got;	/* READ, EXTENT: bytes of them that it has answered */
+	uint64_t seams; /* READ: where the data came in; nbdconn_note_data() */
 	uint64_t seen;	/* FLUSH: nbdvol.written when it was sent */
 	int err;	/* of the present piece: a positive errno */
 	/* nbdlink_now_ms() when the server was first lost while it had the I/O;
@@ -101,6 +102,7 @@ struct nbdvol {
 	uint64_t timeout_ms; /* 0: a server may be silent for ever */
 	bool trusts_server;
 	bool read_only; /* requested by the SPEC */
+	uint64_t salt;	/* random; the server cannot know it */
 	/* What the server offered first. It must not offer less later. */
 	bool multi_conn;
 	uint32_t caps;
@@ -136,6 +138,10 @@ void nbdconn_kick(struct nbdconn *c);
 
 /* The server has answered @n; n->err is set. */
 void nbdconn_answered(struct nbdio *n);
+
+/* The server has sent @len bytes of a read, @at bytes after the begin of the
+ * piece. False: that is nothing, or more than there is to send. */
+bool nbdconn_note_data(struct nbdio *n, uint64_t at, uint64_t len);
 
 /* The server has described the first extents of @n: pairs of length and flags of
  * base:allocation. */

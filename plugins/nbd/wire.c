@@ -227,8 +227,8 @@ static bool nbdwire_break(struct nbdconn *c)
 {
 	c->wire.is_lost = true;
 	nbd_host->log(c->vol->vol, RBP_ERROR,
-		      "the server has sent an answer that is none; connecting "
-		      "anew");
+		      "the server breaks the protocol: its answer fits no "
+		      "request; connecting anew");
 	return false;
 }
 
@@ -286,9 +286,9 @@ static uint8_t *nbdwire_place(struct nbdio *n, uint64_t offset, uint64_t len)
 	uint64_t at = n->io->offset + n->done;
 
 	if (n->io->op != RBP_READ || offset < at || offset - at > n->piece ||
-	    len > n->piece - (offset - at))
+	    len > n->piece - (offset - at) ||
+	    !nbdconn_note_data(n, offset - at, len))
 		return NULL;
-	n->got += len;
 	return (uint8_t *)n->io->buf + n->done + (offset - at);
 }
 
@@ -332,15 +332,16 @@ static bool nbdwire_take_extents(struct nbdio *n, const uint8_t *body,
 	return true;
 }
 
-/* @len: bytes of @body, which begins the chunk's @total ones. */
-static bool nbdwire_take_body(struct nbdio *n, uint16_t type,
+/* @len: bytes of @body, which begins the chunk's @total ones. @ends: the chunk is
+ * the last one. */
+static bool nbdwire_take_body(struct nbdio *n, uint16_t type, bool ends,
 			      const uint8_t *body, size_t len, uint32_t total)
 {
 	uint8_t *to;
 
 	switch (type) {
 	case REPLY_NONE:
-		return total == 0;
+		return total == 0 && ends;
 	case REPLY_OFFSET_HOLE:
 		if (total != 12)
 			return false;
@@ -375,6 +376,7 @@ static bool nbdwire_take_chunk(struct nbdconn *c, const uint8_t *b)
 	uint32_t total = nbdwire_get32(b + 16);
 	size_t len = nbdwire_body_len(type, total);
 	const uint8_t *body = b + STRUCTURED_LEN;
+	bool ends = nbdwire_get16(b + 4) & REPLY_FLAG_DONE;
 
 	if (!n || !w->has_structured)
 		return nbdwire_break(c);
@@ -383,10 +385,10 @@ static bool nbdwire_take_chunk(struct nbdconn *c, const uint8_t *b)
 		w->data = nbdwire_place(n, nbdwire_get64(body), total - 8);
 	if (type == REPLY_OFFSET_DATA
 		    ? !w->data
-		    : !nbdwire_take_body(n, type, body, len, total))
+		    : !nbdwire_take_body(n, type, ends, body, len, total))
 		return nbdwire_break(c);
 	w->reply = n;
-	w->reply_ends = nbdwire_get16(b + 4) & REPLY_FLAG_DONE;
+	w->reply_ends = ends;
 	w->data_left = total - len;
 	w->from += STRUCTURED_LEN + len;
 	return true;

@@ -123,19 +123,22 @@ struct export
 
 enum answer {
 	ANSWER_USUAL,
-	ANSWER_ERROR,  /* value: an errno */
-	ANSWER_CLOSE,  /* it closes the connection */
-	ANSWER_NONE,   /* it never answers */
-	ANSWER_HOLD,   /* it answers after server_let_go() */
-	ANSWER_SHORT,  /* READ: half of the data, and no more */
-	ANSWER_COOKIE, /* to a request that nobody made */
-	ANSWER_EMPTY,  /* no data, and no error */
-	ANSWER_SPARSE, /* READ: half of the data, and a hole */
-	ANSWER_BEFORE, /* READ: also data from before the range */
-	ANSWER_AFTER,  /* READ: also data from after it */
-	ANSWER_HOLE,   /* READ: a hole that is longer than the range */
-	ANSWER_LONG,   /* READ: more data than the range has */
-	ANSWER_NOISE,  /* bytes that begin no answer */
+	ANSWER_ERROR,	/* value: an errno */
+	ANSWER_CLOSE,	/* it closes the connection */
+	ANSWER_NONE,	/* it never answers */
+	ANSWER_HOLD,	/* it answers after server_let_go() */
+	ANSWER_SHORT,	/* READ: half of the data, and no more */
+	ANSWER_COOKIE,	/* to a request that nobody made */
+	ANSWER_EMPTY,	/* no data, and no error */
+	ANSWER_SPARSE,	/* READ: half of the data, and a hole */
+	ANSWER_BEFORE,	/* READ: also data from before the range */
+	ANSWER_AFTER,	/* READ: also data from after it */
+	ANSWER_HOLE,	/* READ: a hole that is longer than the range */
+	ANSWER_LONG,	/* READ: more data than the range has */
+	ANSWER_NOISE,	/* bytes that begin no answer */
+	ANSWER_TWICE,	/* READ: the first half of the data, twice */
+	ANSWER_AGAIN,	/* READ: all of the data, twice */
+	ANSWER_ENDLESS, /* a chunk without data that is not the last one */
 };
 
 /* The next requests of a type get another answer: cnt of them, after skip. */
@@ -376,6 +379,18 @@ static void reply_sparse(const struct peer *p, const struct request_wire *r)
 		   &hole_len, 4);
 }
 
+/* Data at the begin of the range, @len bytes of it, in two chunks. */
+static void reply_twice(const struct peer *p, const struct request_wire *r,
+			uint32_t len)
+{
+	uint64_t offset = htobe64(r->offset);
+
+	send_chunk(p, 0, r->cookie, CHUNK_DATA, &offset, 8,
+		   server.disk + r->offset, len);
+	send_chunk(p, CHUNK_DONE, r->cookie, CHUNK_DATA, &offset, 8,
+		   server.disk + r->offset, len);
+}
+
 /* A chunk that is not within the range. */
 static void reply_outside(const struct peer *p, const struct request_wire *r,
 			  enum answer answer)
@@ -483,6 +498,15 @@ static bool answer_request(const struct peer *p, const struct request_wire *r)
 		return true;
 	case ANSWER_NOISE:
 		send_all(p->fd, server.disk, 4096);
+		return true;
+	case ANSWER_TWICE:
+		reply_twice(p, r, r->len / 2);
+		return true;
+	case ANSWER_AGAIN:
+		reply_twice(p, r, r->len);
+		return true;
+	case ANSWER_ENDLESS:
+		send_chunk(p, 0, r->cookie, CHUNK_NONE, NULL, 0, NULL, 0);
 		return true;
 	case ANSWER_HOLD:
 		server.holds = true;
@@ -972,12 +996,17 @@ struct short_row {
 	const char *name;
 	enum rbp_op op;
 	enum answer answer;
+	const char *text;
 };
 
 static const struct short_row short_rows[] = {
-	{ "half of the data", RBP_READ, ANSWER_SHORT },
-	{ "no data", RBP_READ, ANSWER_EMPTY },
-	{ "no extent", RBP_EXTENT, ANSWER_EMPTY },
+	{ "half of the data", RBP_READ, ANSWER_SHORT,
+	  "of 4096 bytes: failing the I/O" },
+	{ "no data", RBP_READ, ANSWER_EMPTY, "of 4096 bytes: failing the I/O" },
+	{ "no extent", RBP_EXTENT, ANSWER_EMPTY,
+	  "of 4096 bytes: failing the I/O" },
+	{ "half of the data, twice", RBP_READ, ANSWER_TWICE,
+	  "some bytes twice, and others not: failing the I/O" },
 };
 
 /* The rest of the buffer has the data of another request. */
@@ -993,7 +1022,7 @@ static void answer_is_not_complete(void **state)
 	submit(&r, 0, row->op, 0, 4096, row->op == RBP_READ ? buf : NULL);
 	assert_int_equal(result(&r), -EIO);
 	assert_int_equal(r.io.progress, 0);
-	assert_true(has_text(host.log, "of 4096 bytes: failing the I/O"));
+	assert_true(has_text(host.log, row->text));
 	assert_int_equal(run_read(), 0);
 	stop();
 }
@@ -1103,6 +1132,8 @@ static const struct outside_row {
 	{ "data after the range", ANSWER_AFTER },
 	{ "a hole after the range", ANSWER_HOLE },
 	{ "too much data", ANSWER_LONG },
+	{ "the same data again", ANSWER_AGAIN },
+	{ "a chunk without data, and more to come", ANSWER_ENDLESS },
 	{ "bytes that are no answer", ANSWER_NOISE },
 };
 
