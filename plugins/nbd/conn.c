@@ -33,6 +33,21 @@ static bool conn_is_write(const struct rbp_io *io)
 	return io->op == RBP_WRITE || io->op == RBP_ZERO || io->op == RBP_UNMAP;
 }
 
+/* True if writes may be lost: flushes must not succeed any more. */
+static bool conn_has_lost_writes(struct nbdvol *vol)
+{
+	if (!atomic_load(&vol->lost_writes))
+		return false;
+	if (!atomic_exchange(&vol->told_lost, true))
+		nbd_host->log(
+			vol->vol, RBP_ERROR,
+			"flushes fail from now on: the connection was "
+			"lost before earlier writes were flushed, and the "
+			"server may have lost them; check the data, then "
+			"restart rdma-target");
+	return true;
+}
+
 static void conn_raise(_Atomic uint64_t *to, uint64_t value)
 {
 	uint64_t was = atomic_load(to);
@@ -47,6 +62,9 @@ static void conn_end(struct nbdio *n, int res)
 	struct nbdvol *vol = n->conn->vol;
 	struct rbp_io *io = n->io;
 
+	/* Another connection may have been lost since the flush was sent. */
+	if (!res && io->op == RBP_FLUSH && conn_has_lost_writes(vol))
+		res = -EIO;
 	if (!res && conn_is_write(io) && !(io->flags & RBP_FUA))
 		atomic_fetch_add(&vol->written, 1);
 	if (!res && io->op == RBP_FLUSH)
@@ -309,22 +327,13 @@ static uint64_t conn_piece(const struct nbdvol *vol, const struct nbdio *n)
 	return left < max ? left : max;
 }
 
-/* True if writes may be lost: a flush after them must not succeed. */
+/* True if @n must not be sent, because it is a flush. */
 static bool conn_is_dishonest(struct nbdvol *vol, struct nbdio *n)
 {
 	if (n->io->op != RBP_FLUSH)
 		return false;
 	n->seen = atomic_load(&vol->written);
-	if (!atomic_load(&vol->lost_writes))
-		return false;
-	if (!atomic_exchange(&vol->told_lost, true))
-		nbd_host->log(
-			vol->vol, RBP_ERROR,
-			"flushes fail from now on: the connection was "
-			"lost before earlier writes were flushed, and the "
-			"server may have lost them; check the data, then "
-			"restart rdma-target");
-	return true;
+	return conn_has_lost_writes(vol);
 }
 
 static bool conn_is_lost(const struct nbdconn *c)

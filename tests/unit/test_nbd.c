@@ -1370,6 +1370,32 @@ static void write_beside_a_flush_is_not_covered(void **state)
 	stop();
 }
 
+/* A flush is in flight when another connection is lost, with a write that had
+ * ended. If the server died in between, the flush was answered by the next one,
+ * which has never seen the write. */
+static void loss_beside_a_flush(void **state)
+{
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 2 };
+	struct t_request write = { 0 };
+	struct t_request flush = { 0 };
+
+	start(&s);
+	submit(&write, 1, RBP_WRITE, 0, 4096, buf);
+	assert_int_equal(result(&write), 0);
+	server_be_odd((struct odd){ ANSWER_HOLD, CMD_FLUSH, .cnt = 1 });
+	submit(&flush, 0, RBP_FLUSH, 0, 0, NULL);
+	wait_for_text(server.log, "F");
+	shutdown(server.peers[1].fd, SHUT_RDWR);
+	wait_for_text(host.log, "the connection to the server is lost");
+	server_let_go();
+	assert_int_equal(result(&flush), -EIO);
+	assert_true(has_text(host.log, "flushes fail from now on"));
+	stop();
+}
+
 /* While the server is away, requests wait, then fail; they do not when it is
  * back. */
 static void server_is_away(void **state)
@@ -1555,6 +1581,7 @@ int main(void)
 	T_ADD_ROWS(&t, loss_rows, request_survives);
 	T_ADD_ROWS(&t, flush_rows, flush_after_a_loss);
 	T_ADD(&t, write_beside_a_flush_is_not_covered);
+	T_ADD(&t, loss_beside_a_flush);
 	T_ADD(&t, server_is_away);
 	T_ADD(&t, endless_wait);
 	T_ADD(&t, server_dies_of_a_request);
