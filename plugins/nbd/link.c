@@ -18,6 +18,9 @@
 #define PAUSE_LAST_MS  2000
 /* If a connection is lost sooner, the next one is made after a pause. */
 #define STEADY_MS 1000
+/* Limits of the protocol, if the server states none. Bytes. */
+#define BLOCK_DEFAULT 512u
+#define PIECE_DEFAULT (32u << 20)
 /* How often a wait checks whether it should stop. */
 #define LOOK_MS 100
 
@@ -153,6 +156,42 @@ uint32_t nbdlink_caps(struct nbd_handle *h)
 	return caps;
 }
 
+uint64_t nbdlink_min(struct nbd_handle *h)
+{
+	int64_t min = nbd_get_block_size(h, LIBNBD_SIZE_MINIMUM);
+
+	return min > 0 ? (uint64_t)min : BLOCK_DEFAULT;
+}
+
+uint64_t nbdlink_max(struct nbd_handle *h)
+{
+	int64_t max = nbd_get_block_size(h, LIBNBD_SIZE_MAXIMUM);
+
+	return max > 0 && max < PIECE_DEFAULT ? (uint64_t)max : PIECE_DEFAULT;
+}
+
+/* Requests that wait, or that are cut by the old limits, must fit the new ones. */
+static bool link_has_limits(const struct nbdvol *vol, struct nbd_handle *h,
+			    char *msg, size_t msg_len)
+{
+	const char *which = "";
+	uint64_t limit = 0;
+
+	if (nbdlink_min(h) > vol->block_size) {
+		which = "smaller";
+		limit = nbdlink_min(h);
+	} else if (nbdlink_max(h) < vol->max_piece) {
+		which = "larger";
+		limit = nbdlink_max(h);
+	}
+	if (limit)
+		snprintf(msg, msg_len,
+			 "the server now takes no I/O %s than %llu bytes: "
+			 "restart rdma-target to accept that",
+			 which, (unsigned long long)limit);
+	return !limit;
+}
+
 /* A server that comes back must support all that was promised to initiators. */
 static bool link_is_same(struct nbdvol *vol, struct nbd_handle *h, char *msg,
 			 size_t msg_len)
@@ -182,7 +221,7 @@ static bool link_is_same(struct nbdvol *vol, struct nbd_handle *h, char *msg,
 			 "rdma-target to accept that");
 		return false;
 	}
-	return true;
+	return link_has_limits(vol, h, msg, msg_len);
 }
 
 static void link_measure(struct nbdvol *vol, struct nbd_handle *h)
@@ -194,6 +233,20 @@ static void link_measure(struct nbdvol *vol, struct nbd_handle *h)
 		return;
 	atomic_store(&vol->bytes, bytes);
 	nbd_host->resized(vol->vol);
+}
+
+struct nbd_handle *nbdlink_connect_again(struct nbdvol *vol, char *msg,
+					 size_t msg_len)
+{
+	struct nbd_handle *h = nbdlink_connect(vol, msg, msg_len);
+
+	if (h && !link_is_same(vol, h, msg, msg_len)) {
+		nbd_close(h);
+		h = NULL;
+	}
+	if (h)
+		link_measure(vol, h);
+	return h;
 }
 
 /* ---- the thread ---- */
@@ -228,14 +281,9 @@ static bool link_try(struct nbdvol *vol, struct nbdconn *c, char *said,
 		     size_t said_len)
 {
 	char msg[256] = "";
-	struct nbd_handle *h = nbdlink_connect(vol, msg, sizeof(msg));
+	struct nbd_handle *h = nbdlink_connect_again(vol, msg, sizeof(msg));
 
-	if (h && !link_is_same(vol, h, msg, sizeof(msg))) {
-		nbd_close(h);
-		h = NULL;
-	}
 	if (h) {
-		link_measure(vol, h);
 		link_give(c, h);
 		*said = '\0';
 		return true;

@@ -11,9 +11,7 @@
 
 const struct rbp_host *nbd_host;
 
-/* Limits of the protocol, if the server states none. Bytes. */
-#define BLOCK_DEFAULT	  512u
-#define PIECE_DEFAULT	  (32u << 20)
+/* If the server states none. Bytes. */
 #define PREFERRED_DEFAULT 4096u
 
 #define MEMORY_RETRY_MS 100u
@@ -55,19 +53,12 @@ static void nbdvol_take_args(struct nbdvol *vol, const struct rbp_arg *args,
 	}
 }
 
-static uint64_t nbdvol_block_size(struct nbd_handle *h, int which,
-				  uint64_t dflt)
-{
-	int64_t size = nbd_get_block_size(h, which);
-
-	return size > 0 ? (uint64_t)size : dflt;
-}
-
 /* Returns 0, or -errno and a clause in @msg. */
 static int nbdvol_size_up(struct nbdvol *vol, struct nbd_handle *h,
 			  struct rbp_info *info, char *msg, size_t msg_len)
 {
-	uint64_t min = nbdvol_block_size(h, LIBNBD_SIZE_MINIMUM, BLOCK_DEFAULT);
+	uint64_t min = nbdlink_min(h);
+	int64_t preferred = nbd_get_block_size(h, LIBNBD_SIZE_PREFERRED);
 	int64_t size = nbd_get_size(h);
 
 	if (min > 4096) {
@@ -84,15 +75,11 @@ static int nbdvol_size_up(struct nbdvol *vol, struct nbd_handle *h,
 	}
 	vol->block_size = (uint32_t)min;
 	vol->bytes = (uint64_t)size / min * min;
-	vol->max_piece =
-		nbdvol_block_size(h, LIBNBD_SIZE_MAXIMUM, PIECE_DEFAULT) / min *
-		min;
-	if (vol->max_piece > PIECE_DEFAULT)
-		vol->max_piece = PIECE_DEFAULT;
+	vol->max_piece = nbdlink_max(h) / min * min;
 	info->bytes = vol->bytes;
 	info->block_size = vol->block_size;
-	info->optimal_io = (uint32_t)nbdvol_block_size(h, LIBNBD_SIZE_PREFERRED,
-						       PREFERRED_DEFAULT);
+	info->optimal_io =
+		preferred > 0 ? (uint32_t)preferred : PREFERRED_DEFAULT;
 	return 0;
 }
 
@@ -253,7 +240,7 @@ static int nbdqueue_ensure_conn(struct nbdvol *vol)
 	pthread_mutex_unlock(&vol->lock);
 	if (have)
 		return 0;
-	h = nbdlink_connect(vol, msg, sizeof(msg));
+	h = nbdlink_connect_again(vol, msg, sizeof(msg));
 	if (!h)
 		nbd_host->log(vol->vol, RBP_WARNING, "%s; trying again", msg);
 	if (nbdvol_add_conn(vol, h))

@@ -166,6 +166,16 @@ void nbdconn_free(struct nbdconn *c);
 struct nbd_handle *nbdlink_connect(struct nbdvol *vol, char *msg,
 				   size_t msg_len);
 
+/* The same for a volume that is open, whose export must not have changed for the
+ * worse. */
+struct nbd_handle *nbdlink_connect_again(struct nbdvol *vol, char *msg,
+					 size_t msg_len);
+
+/* Return the limits of the server in bytes: for one I/O, and for the data of a
+ * read or write. */
+uint64_t nbdlink_min(struct nbd_handle *h);
+uint64_t nbdlink_max(struct nbd_handle *h);
+
 /* Returns the capabilities of the server, as RBP_CAN_ bits. */
 uint32_t nbdlink_caps(struct nbd_handle *h);
 

@@ -1469,6 +1469,12 @@ static const struct change_row change_rows[] = {
 	{ "a flush of one connection no longer covers others",
 	  { DISK_LEN, USUAL },
 	  "no longer offers multi-conn" },
+	{ "its blocks are larger",
+	  { DISK_LEN, USUAL | MULTI_CONN, 4096, 4096, 32u << 20 },
+	  "now takes no I/O smaller than 4096 bytes" },
+	{ "it takes less at once",
+	  { DISK_LEN, USUAL | MULTI_CONN, 512, 4096, 65536 },
+	  "now takes no I/O larger than 65536 bytes" },
 };
 
 /* The export that comes back is not the old one: nothing is sent to it. */
@@ -1486,6 +1492,30 @@ static void other_export(void **state)
 	server_change(&row->export);
 	server_start();
 	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	wait_for_text(host.log, row->refused);
+	assert_false(r.has_ended);
+	assert_requests("");
+	server_change(&s.export);
+	assert_int_equal(result(&r), 0);
+	stop();
+}
+
+/* The first connection of a queue is refused for the same reasons. */
+static void other_export_for_a_new_queue(void **state)
+{
+	const struct change_row *row = *state;
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 1 };
+	struct t_request r = { 0 };
+
+	start(&s);
+	server_stop();
+	server_change(&row->export);
+	server_start();
+	t_host_add_queue(&host, 1);
+	submit(&r, 1, RBP_READ, 0, 4096, buf);
 	wait_for_text(host.log, row->refused);
 	assert_false(r.has_ended);
 	assert_requests("");
@@ -1586,6 +1616,7 @@ int main(void)
 	T_ADD(&t, endless_wait);
 	T_ADD(&t, server_dies_of_a_request);
 	T_ADD_ROWS(&t, change_rows, other_export);
+	T_ADD_ROWS(&t, change_rows, other_export_for_a_new_queue);
 	T_ADD(&t, export_grows);
 	T_ADD(&t, silent_server);
 	T_ADD(&t, no_memory_for_a_connection);
