@@ -95,13 +95,17 @@ static void srpst_submit_piece(struct srpst_io *n)
 	if (srpst_has_data(n) && left > SRPST_BUFFER_LEN)
 		left = SRPST_BUFFER_LEN;
 	n->srp.op = n->as_writes ? SRPI_WRITE : srpst_ops[io->op];
+	/* The volume has promised zeroes. That is the same as SRPI_DISCARD,
+	 * unless the one below has changed and promises them no more. */
+	if (io->op == RBP_UNMAP && vol->info.unmap_zeroes)
+		n->srp.op = SRPI_WRITE_ZEROES;
 	n->srp.volume = vol->volume;
 	n->srp.offset = io->offset + n->done;
 	n->srp.len = left;
 	n->srp.buf = n->buf;
 	n->srp.mem = vol->mem;
 	n->srp.fua = io->flags & RBP_FUA;
-	n->srp.discard = io->flags & RBP_MAY_UNMAP;
+	n->srp.discard = io->op == RBP_UNMAP || io->flags & RBP_MAY_UNMAP;
 	if (io->op == RBP_WRITE)
 		memcpy(n->buf, (const uint8_t *)io->buf + n->done, left);
 	else if (n->as_writes)
@@ -156,6 +160,12 @@ static bool srpst_does_without(struct srpst_io *n, int *res)
 	return true;
 }
 
+/* Do blocks that are not allocated read as zeroes at present? */
+static bool srpst_has_zeroes(const struct srpst_vol *vol)
+{
+	return srpi_volume_info(vol->session, vol->volume)->unmap_zeroes;
+}
+
 static void srpst_done(struct srpi_io *srp, int res)
 {
 	struct srpst_io *n = srp->arg;
@@ -168,7 +178,7 @@ static void srpst_done(struct srpi_io *srp, int res)
 		io->extent_len = srp->extent_len;
 		/* What is not allocated reads as zeroes. */
 		io->extent_mapped =
-			srp->extent_mapped || !n->vol->info.unmap_zeroes;
+			srp->extent_mapped || !srpst_has_zeroes(n->vol);
 	} else if (!res && srpst_has_data(n)) {
 		if (io->op == RBP_READ)
 			memcpy((uint8_t *)io->buf + n->done, n->buf, srp->len);

@@ -273,7 +273,7 @@ static const struct io_row io_rows[] = {
 	{ "a flush", RBP_FLUSH, 0, 0, 0, 0, 0, 0, 0, "F" },
 	{ "a flush that fails", RBP_FLUSH, 0, 0, 0, 1, -EIO, -EIO, 0, "F" },
 	{ "an unmap is not cut", RBP_UNMAP, 0, 0, 3 * PIECE, 0, 0, 0, 0,
-	  "D393216@0" },
+	  "Z393216@0d" },
 	{ "zeroes", RBP_ZERO, RBP_FUA, 0, 3 * PIECE, 0, 0, 0, 0, "Z393216@0!" },
 	{ "zeroes that may free the space", RBP_ZERO, RBP_MAY_UNMAP, 0, PIECE,
 	  0, 0, 0, 0, "Z131072@0d" },
@@ -339,6 +339,38 @@ static void extent(void **state)
 	submit(&r, RBP_EXTENT, 0, 0, 65536, NULL);
 	assert_int_equal(result(&r), 0);
 	assert_int_equal(r.io.extent_len, 65536);
+	assert_int_equal(r.io.extent_mapped, 1);
+	stop();
+}
+
+static void unmapping_may_leave_data(void **state)
+{
+	char msg[600] = "";
+	struct t_request r;
+
+	begin();
+	target->info.unmap_zeroes = false;
+	assert_int_equal(open_volume("//host/disk", 15, msg, sizeof(msg)), 0);
+	submit(&r, RBP_UNMAP, 0, 0, 65536, NULL);
+	assert_int_equal(result(&r), 0);
+	assert_string_equal(target->log, "D65536@0");
+	stop();
+}
+
+/* The volume was to leave zeroes where blocks are unmapped. After a restart, the
+ * one below no longer does that by itself. */
+static void unmapping_leaves_zeroes(void **state)
+{
+	struct t_request r;
+
+	start();
+	target->info.unmap_zeroes = false;
+	submit(&r, RBP_UNMAP, 0, 0, 65536, NULL);
+	assert_int_equal(result(&r), 0);
+	assert_string_equal(target->log, "Z65536@0d");
+	/* Its holes may read as any data now. */
+	submit(&r, RBP_EXTENT, 0, 0, 65536, NULL);
+	assert_int_equal(result(&r), 0);
 	assert_int_equal(r.io.extent_mapped, 1);
 	stop();
 }
@@ -452,6 +484,8 @@ int main(void)
 	T_ADD_ROWS(&t, wait_rows, wait_time);
 	T_ADD_ROWS(&t, io_rows, io);
 	T_ADD(&t, extent);
+	T_ADD(&t, unmapping_may_leave_data);
+	T_ADD(&t, unmapping_leaves_zeroes);
 	T_ADD(&t, refused_flush);
 	T_ADD(&t, more_requests_than_buffers);
 	T_ADD(&t, volume_grows);
