@@ -42,6 +42,7 @@ struct srpkit_io {
 	struct srpkit_io *next;
 	struct srpi_io io;
 	int res;
+	bool holes_are_zero; /* in this volume, at present */
 	bool is_done;
 	pthread_cond_t done;
 };
@@ -103,9 +104,12 @@ static struct {
 static void srpkit_done(struct srpi_io *io, int res)
 {
 	struct srpkit_io *w = io->arg;
+	const struct srpi_volume_info *info =
+		srpi_volume_info(srpkit.session, io->volume);
 
 	pthread_mutex_lock(&srpkit.lock);
 	w->res = res;
+	w->holes_are_zero = info->unmap_zeroes;
 	w->is_done = true;
 	pthread_cond_signal(&w->done);
 	pthread_mutex_unlock(&srpkit.lock);
@@ -627,6 +631,15 @@ static int srpkit_zero(void *handle, uint32_t count, uint64_t offset,
 	return srpkit_change(&w, handle);
 }
 
+static uint32_t srpkit_extent_type(const struct srpkit_io *w)
+{
+	if (w->io.extent_mapped)
+		return 0;
+	/* The blocks of a hole may read as any data. */
+	return NBDKIT_EXTENT_HOLE |
+	       (w->holes_are_zero ? NBDKIT_EXTENT_ZERO : 0);
+}
+
 static int srpkit_extents(void *handle, uint32_t count, uint64_t offset,
 			  uint32_t flags, struct nbdkit_extents *extents)
 {
@@ -644,12 +657,8 @@ static int srpkit_extents(void *handle, uint32_t count, uint64_t offset,
 
 		res = srpkit_run(&w, handle);
 		if (!res)
-			res = nbdkit_add_extent(
-				extents, at, w.io.extent_len,
-				w.io.extent_mapped
-					? 0
-					: NBDKIT_EXTENT_HOLE |
-						  NBDKIT_EXTENT_ZERO);
+			res = nbdkit_add_extent(extents, at, w.io.extent_len,
+						srpkit_extent_type(&w));
 		at += w.io.extent_len;
 		if (flags & NBDKIT_FLAG_REQ_ONE)
 			break;

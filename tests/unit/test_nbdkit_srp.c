@@ -91,6 +91,7 @@ int nbdkit_add_extent(struct nbdkit_extents *extents, uint64_t offset,
 	snprintf(extents->text + len, sizeof(extents->text) - len,
 		 "%c%llu@%llu ",
 		 type == (NBDKIT_EXTENT_HOLE | NBDKIT_EXTENT_ZERO) ? 'h'
+		 : type == NBDKIT_EXTENT_HOLE			   ? 'x'
 		 : type == 0					   ? 'd'
 								   : '?',
 		 (unsigned long long)length, (unsigned long long)offset);
@@ -420,24 +421,30 @@ struct extent_row {
 	uint64_t offset;
 	uint32_t flags;
 	unsigned int fail_nth;
+	bool keeps_data; /* holes may read as any data */
 	const char *extents;
 };
 
 /* Data is in 4096 ... 8191. */
 static const struct extent_row extent_rows[] = {
-	{ "all", 16384, 0, 0, 0, "h4096@0 d4096@4096 h8192@8192 " },
-	{ "the first", 16384, 0, NBDKIT_FLAG_REQ_ONE, 0, "h4096@0 " },
-	{ "not a whole block", 100, 4100, 0, 0, "d512@4096 " },
-	{ "over the edge of a block", 512, 3840, 0, 0, "h512@3584 d512@4096 " },
-	{ "the second cannot be read", 16384, 0, 0, 2, "h4096@0 " },
+	{ "all", 16384, 0, 0, 0, false, "h4096@0 d4096@4096 h8192@8192 " },
+	{ "the first", 16384, 0, NBDKIT_FLAG_REQ_ONE, 0, false, "h4096@0 " },
+	{ "not a whole block", 100, 4100, 0, 0, false, "d512@4096 " },
+	{ "over the edge of a block", 512, 3840, 0, 0, false,
+	  "h512@3584 d512@4096 " },
+	{ "the second cannot be read", 16384, 0, 0, 2, false, "h4096@0 " },
+	{ "holes that need not be zero", 16384, 0, 0, 0, true,
+	  "x4096@0 d4096@4096 x8192@8192 " },
 };
 
 static void read_extents(const void *arg)
 {
 	const struct extent_row *row = arg;
 	struct nbdkit_extents extents = { "" };
-	void *h = start_io();
+	void *h;
 
+	world.target->info.unmap_zeroes = !row->keeps_data;
+	h = start_io();
 	memset(world.target->mapped + 8, 1, 8);
 	world.target->fail_nth = row->fail_nth;
 	world.target->fail_err = -EIO;
