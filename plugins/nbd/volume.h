@@ -48,7 +48,7 @@ struct nbdio {
 	uint64_t lost_ms;
 	/* for wire.c */
 	uint64_t cookie;
-	bool is_sent;
+	bool is_sent; /* completely, and not answered yet */
 	uint8_t request[NBDWIRE_REQUEST_LEN];
 };
 

@@ -256,8 +256,11 @@ static void nbdwire_end_chunk(struct nbdconn *c)
 	struct nbdio *n = c->wire.reply;
 
 	c->wire.reply = NULL;
-	if (c->wire.reply_ends)
-		nbdconn_answered(n);
+	if (!c->wire.reply_ends)
+		return;
+	/* A server that shuts down leaves it in nbdconn.sent. */
+	n->is_sent = false;
+	nbdconn_answered(n);
 }
 
 static bool nbdwire_take_data(struct nbdconn *c)
