@@ -1477,10 +1477,11 @@ static const struct change_row change_rows[] = {
 	  "now takes no I/O larger than 65536 bytes" },
 };
 
-/* The export that comes back is not the old one: nothing is sent to it. */
-static void other_export(void **state)
+/* The export that comes back is not the old one: nothing is sent to it. @queue: 0,
+ * which had a connection, or 1, which is new. */
+static void refuse_other_export(const struct change_row *row,
+				unsigned int queue)
 {
-	const struct change_row *row = *state;
 	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
 				 .wait_s = 30,
 				 .has_many = true,
@@ -1491,7 +1492,9 @@ static void other_export(void **state)
 	server_stop();
 	server_change(&row->export);
 	server_start();
-	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	if (queue)
+		t_host_add_queue(&host, queue);
+	submit(&r, queue, RBP_READ, 0, 4096, buf);
 	wait_for_text(host.log, row->refused);
 	assert_false(r.has_ended);
 	assert_requests("");
@@ -1500,28 +1503,14 @@ static void other_export(void **state)
 	stop();
 }
 
-/* The first connection of a queue is refused for the same reasons. */
+static void other_export(void **state)
+{
+	refuse_other_export(*state, 0);
+}
+
 static void other_export_for_a_new_queue(void **state)
 {
-	const struct change_row *row = *state;
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 1 };
-	struct t_request r = { 0 };
-
-	start(&s);
-	server_stop();
-	server_change(&row->export);
-	server_start();
-	t_host_add_queue(&host, 1);
-	submit(&r, 1, RBP_READ, 0, 4096, buf);
-	wait_for_text(host.log, row->refused);
-	assert_false(r.has_ended);
-	assert_requests("");
-	server_change(&s.export);
-	assert_int_equal(result(&r), 0);
-	stop();
+	refuse_other_export(*state, 1);
 }
 
 static void export_grows(void **state)
