@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void contention_init(struct contention *c)
+void contention_init(struct contention *c, bool serves)
 {
 	int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	cpu_set_t set;
@@ -16,6 +16,7 @@ void contention_init(struct contention *c)
 	*c = (struct contention){
 		.fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC),
 		.processors = online,
+		.serves = serves,
 	};
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		c->on_some = CPU_COUNT(&set) < online;
@@ -60,10 +61,18 @@ static void contention_read_load(struct contention *c)
 		contention_add(c, ready);
 }
 
+static int contention_slack(const struct contention *c)
+{
+	if (c->is)
+		return CONTENTION_SLACK_IS;
+	return c->helped || !c->serves ? CONTENTION_SLACK_HELPED
+				       : CONTENTION_SLACK;
+}
+
 void contention_add(struct contention *c, int ready)
 {
-	c->excess += 10 * (ready - c->processors) -
-		     (c->is ? CONTENTION_SLACK_IS : CONTENTION_SLACK);
+	c->excess += 10 * (ready - c->processors) - contention_slack(c);
+	c->helped = false;
 	if (c->excess >= CONTENTION_LIMIT) {
 		c->excess = CONTENTION_LIMIT;
 		c->is = true;

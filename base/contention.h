@@ -14,9 +14,17 @@
  * each time, between two limits. Contention begins when the sum is at the upper
  * limit, and ends when it is at the lower limit. The rule works whether or not
  * this thread and its peer poll. On two CPUs, at depth 1 over TCP, about 2.0
- * threads are ready when both poll, and 1.0 to 1.8 when neither does; beside
- * one busy program, 2.1 to 3.3 and 2.8 to 3.5. Without the file there is never
+ * threads are ready when both poll, and 1.0 to 2.0 when neither does; beside
+ * one busy program, 3.0 to 3.1 and 3.3 to 3.5. Without the file there is never
  * contention.
+ *
+ * A thread that works for this one is no contention, but the number counts it.
+ * The kernel's thread that writes to a file for the target (io-wq) wakes the
+ * target, which then polls in its place: the kernel's thread stays ready until
+ * the target sleeps. So 2.4 threads are ready when both ends poll and the
+ * commands are such writes. A program that serves knows when it has such
+ * helpers: it sleeps and awaits no command. A client does not know those of its
+ * server, and always reckons with one.
  *
  * If the process may use only some CPUs (sched_setaffinity(), a cpuset), the
  * number also counts threads on other CPUs, and there is none for some CPUs.
@@ -40,11 +48,12 @@
 #define CONTENTION_SAMPLE 13
 
 /* In tenths of a thread: the excess that does not count while there is no
- * contention, and while there is. During contention nobody polls, and more
- * threads are woken for a moment. */
-#define CONTENTION_SLACK    2
-#define CONTENTION_SLACK_IS 6
-#define CONTENTION_LIMIT    60 /* of the sum */
+ * contention, with and without a helper, and while there is. During contention
+ * nobody polls, and more threads are woken for a moment. */
+#define CONTENTION_SLACK	2
+#define CONTENTION_SLACK_HELPED 9
+#define CONTENTION_SLACK_IS	6
+#define CONTENTION_LIMIT	60 /* of the sum */
 
 /* The CPU time may lack this part (one in so many) for other reasons:
  * interrupts, kernel threads. */
@@ -56,7 +65,9 @@
 
 struct contention {
 	bool is;
+	bool serves;  /* constant */
 	bool on_some; /* of the CPUs; constant */
+	bool helped;  /* by another thread, since the last check */
 	unsigned int times;
 
 	/* the load of the machine */
@@ -71,11 +82,19 @@ struct contention {
 	uint64_t until_us; /* while is */
 };
 
-void contention_init(struct contention *c);
+/* @serves: the thread awaits commands, and not answers. */
+void contention_init(struct contention *c, bool serves);
 void contention_close(struct contention *c);
 
-/* Call when there is nothing to do. Checks now and then. */
+/* Call when there is nothing to do and one command or answer is awaited. Checks
+ * now and then. */
 void contention_look(struct contention *c);
+
+/* Call when the thread that serves waits for another one, such as io-wq. */
+static inline void contention_helped(struct contention *c)
+{
+	c->helped = true;
+}
 
 /* Call before the thread sleeps: ends the current span. */
 void contention_sleep(struct contention *c);

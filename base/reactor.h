@@ -46,6 +46,8 @@ struct reactor_options {
 	unsigned int max_buffers;  /* slots for fixed buffers; 0 = none */
 	unsigned int max_files;	   /* slots for fixed files; 0 = none */
 	enum reactor_mode mode;	   /* what the ring may use of the kernel */
+	bool serves;		   /* awaits commands, and not answers: see
+				    * contention.h */
 	bool pollable;		   /* reactor_fd() will be used */
 	bool wide;		   /* 128 bytes per entry (IORING_SETUP_SQE128,
 				    * Linux 5.19), for commands to devices */

@@ -74,7 +74,7 @@ bool reactor_keep_polling(struct reactor *r)
 {
 	if (r->busy) {
 		r->busy = false;
-		if (r->poll_us && !r->polled)
+		if (r->poll_us && !r->polled && r->awaited == 1)
 			contention_look(&r->contention);
 		reactor_judge_sleep(r);
 		r->polling = reactor_worth_polling(r);
