@@ -322,6 +322,41 @@ static void an_iu_is_not_copied(void **state)
 	raw_close(&r);
 }
 
+static void release(struct t_end *end, struct xp_iu *iu)
+{
+	(void)end;
+	xp_iu_release(iu);
+}
+
+/* Returns the number of completions in which @cnt IUs of 4 KiB, all of which
+ * have arrived, are received. */
+static uint64_t completions_of(struct raw *r, unsigned int cnt)
+{
+	struct tcp_hdr hdr = { .op = TCP_MSG, .data_len = BLOCK };
+	uint8_t buf[TCP_HDR_LEN + BLOCK] = { 0 };
+	uint64_t before = xp_get_stats(r->w->server)->cqes;
+	unsigned int end = r->end->received + cnt;
+
+	raw_hdr(buf, &hdr);
+	for (unsigned int i = 0; i < cnt; i++)
+		t_raw_send(r->fd, buf, sizeof(buf));
+	T_WAIT(r->w, r->end->received == end);
+	return xp_get_stats(r->w->server)->cqes - before;
+}
+
+static void many_ius_are_received_at_once(void **state)
+{
+	struct t_world_options opt = { .recv_len = 8276, .recv_cnt = 66 };
+	struct raw r;
+
+	raw_open(&r, &opt);
+	r.end->on_received = release;
+	/* From then on much is read ahead. */
+	completions_of(&r, 32);
+	assert_in_range(completions_of(&r, 32), 1, 5);
+	raw_close(&r);
+}
+
 /* Of all memory of the channel. */
 static size_t resident_bytes(struct t_end *end)
 {
@@ -750,6 +785,7 @@ int main(void)
 	T_ADD_ROWS(&t, rule_cases, who_breaks_a_rule_is_told_to_go);
 	T_ADD(&t, an_answer_of_the_wrong_length_is_none);
 	T_ADD(&t, an_iu_is_not_copied);
+	T_ADD(&t, many_ius_are_received_at_once);
 	T_ADD(&t, held_ius_pin_little_memory);
 	T_ADD(&t, bytes_may_come_one_by_one);
 	T_ADD_ROWS(&t, half_cases, half_an_iu_is_not_waited_for_for_ever);

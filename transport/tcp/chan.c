@@ -122,7 +122,7 @@ static void tcp_chan_timed_out(struct reactor_timer *t);
 static void tcp_chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
 {
 	ch->fd = -1;
-	ch->rx.window = TCP_WINDOW_LEN;
+	ch->rx.window = TCP_STAGE_LEN;
 	/* One more than granted: for a peer that keeps to its credits there is
 	 * always one. */
 	ch->iu_cnt = recv_cnt + 1;
@@ -363,7 +363,7 @@ static void tcp_chan_read_answer(struct tcp_chan *ch)
 	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
 
 	io_uring_prep_recv(sqe, ch->fd, ch->rx.stage->data + ch->rx.len,
-			   TCP_WINDOW_LEN - ch->rx.len, 0);
+			   TCP_CM_LEN + TCP_CM_DATA_MAX - ch->rx.len, 0);
 	ch->rx_op.done = tcp_chan_answer_read;
 	reactor_prep_done(sqe, &ch->rx_op);
 	ch->rx_busy = true;

@@ -30,8 +30,6 @@
 /* READs of the peer that wait for the socket. With so many, nothing is read
  * from it. */
 #define TCP_ANSWERS_MAX 64u
-/* Bytes to read ahead, to get many messages at once. */
-#define TCP_WINDOW_LEN 16384u
 /* Of a longer one, less remains unused at its end, and a held IU pins more
  * memory. */
 #define TCP_STAGE_LEN 65536u

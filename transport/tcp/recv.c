@@ -420,7 +420,7 @@ static void rx_got(struct tcp_chan *ch, size_t n)
 	rx->len += n - direct;
 	/* The window was filled, and no large data follows: read far ahead. */
 	if (!rx->body && n == rx->asked)
-		rx->window = TCP_WINDOW_LEN;
+		rx->window = TCP_STAGE_LEN;
 }
 
 static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags)
