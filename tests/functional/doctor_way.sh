@@ -134,6 +134,7 @@ if unshare -rn true 2>/dev/null && command -v ip >/dev/null; then
 		ip route add prohibit 10.9.2.0/24 &&
 		ip route add blackhole 10.9.3.0/24 || exit 99
 		if [ "\$1" = serve ]; then
+			: >"$T/inner.log"
 			rdma-target --listen srp+tcp://127.0.0.1:5555 -b ram:1M \\
 				>"$T/inner.log" 2>&1 &
 			target=\$!
@@ -195,6 +196,8 @@ cat >"$T/in_firewall" <<-END
 	#!/bin/sh
 	# in_firewall CHAIN RULE URI
 	ip link set lo up || exit 99
+	# Emptied now: the log of the row before must not count as this one.
+	: >"$T/inner.log"
 	rdma-target --listen "\$3" -b ram:1M >"$T/inner.log" 2>&1 &
 	target=\$!
 	until grep -q 'rdma-fuse srp' "$T/inner.log"; do
