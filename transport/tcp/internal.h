@@ -39,7 +39,7 @@
  * and the light channel waits for that. It costs heavy channels up to half of their
  * speed, so they do not do it for each other.
  */
-#define TCP_SHARED_MAX 65536u
+#define TCP_SHARED_MAX 32768u
 /* Operations without so many bytes that make a channel a light one. */
 #define TCP_LIGHT_MIN 64u
 /* Without a light channel for so many operations, there is none. */
