@@ -2,6 +2,7 @@
 #include "fuse/answer.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,18 @@
 #include "fuse/reader.h"
 #include "fuse/slots.h"
 #include "fuse/tree.h"
+
+/* Answers of this size are worth the thread of the kernel, if there are so many
+ * processors. */
+#define HANDED_MIN	  (192u << 10)
+#define HANDED_PROCESSORS 4
+
+void answers_init(struct answers *a)
+{
+	*a = (struct answers){ .by_ring = true, .handed_min = SIZE_MAX };
+	if (reactor_processors() >= HANDED_PROCESSORS)
+		a->handed_min = HANDED_MIN;
+}
 
 /* ENOENT: the program does not wait any more. ENODEV: unmounted. */
 bool answer_is_refused(int err)
@@ -84,7 +97,10 @@ static void answer_write_by_ring(struct slot *slot)
 
 	io_uring_prep_writev(sqe, dev_fd(dev), slot->transfer.parts,
 			     slot->transfer.parts[1].iov_len ? 2 : 1, 0);
-	dev_prep_file(dev, sqe);
+	if (slot->transfer.parts[1].iov_len >= dev_answers(dev)->handed_min)
+		sqe->flags |= IOSQE_ASYNC;
+	else
+		dev_prep_file(dev, sqe);
 	slot->transfer.op.done = answer_write_done;
 	reactor_prep_done(sqe, &slot->transfer.op);
 }

@@ -483,7 +483,7 @@ int dev_start(struct dev *dev, struct fuse_session *se)
 	if (err)
 		return err;
 	dev_set_state(dev, DEV_SERVING);
-	dev->answers.by_ring = true;
+	answers_init(&dev->answers);
 	if (reactor_file_add(dev->reactor, dev->fd, &dev->file))
 		dev->file = -1;
 	reader_start(&dev->reader, dev, dev->reactor);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/falloc.h>
+#include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fuse/answer.h"
 #include "tests/lib/t_table.h"
 #include "tests/unit/test_fuse_rig.h"
 
@@ -137,6 +142,63 @@ static void writes(void **state)
 	assert_string_equal(r->target->log, row->log);
 	assert_disk(r, row->offset, row->done, 0xee);
 	rig_release(r, fh);
+	rig_free(r);
+}
+
+/* ---- large answers ---- */
+
+/* The kernel's threads that work for the rings of this process. */
+static unsigned int helpers(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned int cnt = 0;
+	struct dirent *d;
+
+	assert_non_null(tasks);
+	while ((d = readdir(tasks))) {
+		char path[PATH_MAX];
+		char name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 d->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(name, sizeof(name), f))
+			cnt += strncmp(name, "iou-wrk", 7) == 0;
+		if (f)
+			fclose(f);
+	}
+	closedir(tasks);
+	return cnt;
+}
+
+static void a_thread_of_the_kernel_copies_large_answers(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	fill(r);
+	dev_answers(r->dev)->handed_min = 65537;
+	assert_int_equal(rig_read(r, 0, 65536), 0);
+	assert_int_equal(helpers(), 0);
+	assert_int_equal(rig_read(r, 512, RIG_MAX_WRITE), 0);
+	assert_int_equal(helpers(), 1);
+	assert_memory_equal(r->data, r->target->disk + 512, RIG_MAX_WRITE);
+	rig_free(r);
+}
+
+static void with_one_processor_this_thread_does(void **state)
+{
+	cpu_set_t before;
+	cpu_set_t one;
+	struct rig *r;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	r = rig_new(&(struct rig_options){ 0 });
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	assert_int_equal(dev_answers(r->dev)->handed_min, SIZE_MAX);
 	rig_free(r);
 }
 
@@ -1125,6 +1187,8 @@ int main(void)
 	T_ADD_ROWS(&t, read_rows, reads);
 	T_ADD_ROWS(&t, write_rows, writes);
 	T_ADD_ROWS(&t, fail_rows, fails);
+	T_ADD(&t, a_thread_of_the_kernel_copies_large_answers);
+	T_ADD(&t, with_one_processor_this_thread_does);
 	T_ADD(&t, failed_read_is_told);
 	T_ADD(&t, answers_are_ours_whatever_the_target_writes);
 	T_ADD(&t, writes_of_one_block_take_turns);
