@@ -5,9 +5,12 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -328,8 +331,18 @@ static void release(struct t_end *end, struct xp_iu *iu)
 	xp_iu_release(iu);
 }
 
+/* The peer's TCP has all that was sent through @fd. */
+static void wait_until_arrived(int fd)
+{
+	int left = 0;
+
+	while (!ioctl(fd, SIOCOUTQ, &left) && left)
+		sched_yield();
+	assert_int_equal(left, 0);
+}
+
 /* Returns the number of completions in which @cnt IUs of 4 KiB, all of which
- * have arrived, are received. */
+ * have arrived, are received. They must fit into the buffer of the socket. */
 static uint64_t completions_of(struct raw *r, unsigned int cnt)
 {
 	struct tcp_hdr hdr = { .op = TCP_MSG, .data_len = BLOCK };
@@ -340,6 +353,7 @@ static uint64_t completions_of(struct raw *r, unsigned int cnt)
 	raw_hdr(buf, &hdr);
 	for (unsigned int i = 0; i < cnt; i++)
 		t_raw_send(r->fd, buf, sizeof(buf));
+	wait_until_arrived(r->fd);
 	T_WAIT(r->w, r->end->received == end);
 	return xp_get_stats(r->w->server)->cqes - before;
 }
@@ -352,8 +366,10 @@ static void many_ius_are_received_at_once(void **state)
 	raw_open(&r, &opt);
 	r.end->on_received = release;
 	/* From then on much is read ahead. */
-	completions_of(&r, 32);
-	assert_in_range(completions_of(&r, 32), 1, 5);
+	completions_of(&r, 12);
+	/* In one, or in what two stages have room for. Some kernels begin the
+	 * first one as soon as the first IU arrives. */
+	assert_in_range(completions_of(&r, 12), 1, 3);
 	raw_close(&r);
 }
 
