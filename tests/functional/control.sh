@@ -611,6 +611,7 @@ wait "$T_TARGET"
 truncate -s 1M "$T/held"
 # hold FILE: another process locks it, until it is killed; sets $holder
 hold() {
+	t_new_log "$T/holder.log"
 	python3 -c 'import fcntl, signal, sys
 f = open(sys.argv[1])
 fcntl.flock(f, fcntl.LOCK_EX)

@@ -121,6 +121,7 @@ t_refused 'a volume that there is not' "no target .* has a volume 'dusk'" \
 # ---- forgeries
 
 forger() { # ARG...: sets $FORGER to the process number
+	t_new_log "$T/forger"
 	"$(dirname "$0")/forged_target.py" "$@" >"$T/forger" 2>&1 &
 	FORGER=$!
 	t_pids="$t_pids $FORGER"
@@ -167,6 +168,7 @@ stop() {
 }
 # serve ARG...: uses the port from before; sets $SERVER to the process number
 serve() {
+	t_new_log "$T/log.t"
 	rdma-target --backing "$T/disk.img,name=disk" "$@" >"$T/log.t" 2>&1 &
 	SERVER=$!
 	t_pids="$t_pids $SERVER"
@@ -368,6 +370,7 @@ t_refused 'a rule with a wrong value' "rules.bad:2: 'id_ext=0xyz': not a hex" ev
 t_refused 'no rules' 'rules.*none.*No such file' \
 	rdma-discover --daemon -f "$T/none"
 
+t_new_log "$T/log.daemon"
 rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v >"$T/log.daemon" 2>&1 &
 DAEMON=$!
 t_pids="$t_pids $DAEMON"
@@ -396,6 +399,7 @@ adopts() {
 	kill "$DAEMON"
 	wait "$DAEMON"
 	once || return 1
+	t_new_log "$T/log.daemon"
 	rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v >"$T/log.daemon" 2>&1 &
 	DAEMON=$!
 	t_pids="$t_pids $DAEMON"
@@ -502,6 +506,7 @@ wait "$DAEMON"
 t_check 'the daemon ends well' test $? = 0
 # It asks once an hour.
 by_bye() {
+	t_new_log "$T/log.daemon"
 	rdma-discover --daemon -f "$T/rules" --period 3600 -t 0.3 -v >"$T/log.daemon" 2>&1 &
 	DAEMON=$!
 	t_pids="$t_pids $DAEMON"
@@ -520,6 +525,7 @@ t_check 'a target that comes is mounted, and one that says bye unmounted, at onc
 # The target itself no longer says anything, and the daemon does not ask of its own
 # accord.
 by_forged_bye() {
+	t_new_log "$T/log.daemon"
 	rdma-discover --daemon -f "$T/rules" --period 3600 -t 0.3 -v >"$T/log.daemon" 2>&1 &
 	DAEMON=$!
 	t_pids="$t_pids $DAEMON"
@@ -565,6 +571,7 @@ done
 daemon() { # RULE...: starts two daemons with the same rules
 	printf '%s\n' "$@" >"$T/rules"
 	for n in 1 2; do
+		t_new_log "$T/log.daemon$n"
 		rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v \
 			>"$T/log.daemon$n" 2>&1 &
 		eval "DAEMON$n=$!"
@@ -625,6 +632,7 @@ forger 00000000deadbe00 "srp+tcp://127.0.0.2:$PORT" 20
 for n in $(seq 20); do
 	echo "a instance=forged$n,mount=$C/$n"
 done >"$T/rules"
+t_new_log "$T/log.daemon"
 PATH="$C/bin:$PATH" rdma-discover --daemon -f "$T/rules" --period 0.5 -t 0.3 -v \
 	>"$T/log.daemon" 2>&1 &
 DAEMON=$!

@@ -171,6 +171,7 @@ cannot_unmount() {
 	chown nobody "$T/user"
 	printf '#!/bin/sh\nexit 1\n' >"$T/bin/fusermount3"
 	chmod 755 "$T/bin" "$T/bin/fusermount3"
+	t_new_log "$L"
 	PATH=$T/bin:$PATH setpriv --reuid=nobody --regid=nogroup --clear-groups \
 		"$T/rdma-fuse" -f "$URI" "$T/user" 2>"$L" &
 	client=$!

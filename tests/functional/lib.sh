@@ -137,9 +137,10 @@ t_done() {
 	exit
 }
 
-# When a target is started in the background, the old log must not count as its
-# log: it is emptied now, not when the new target gets that far.
-t_new_log() { : >"$T/target.log"; }
+# t_new_log [FILE]: when a program is started in the background, the old log must
+# not count as its log: it is emptied now, not when the new program gets that far.
+# Default: the log of the target.
+t_new_log() { : >"${1:-$T/target.log}"; }
 
 # The port is random. If it is in use, another one is tried.
 t_target() {
