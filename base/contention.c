@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void contention_init(struct contention *c, bool serves)
+void contention_init(struct contention *c)
 {
 	int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	cpu_set_t set;
@@ -16,7 +16,6 @@ void contention_init(struct contention *c, bool serves)
 	*c = (struct contention){
 		.fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC),
 		.processors = online,
-		.serves = serves,
 	};
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		c->on_some = CPU_COUNT(&set) < online;
@@ -65,8 +64,7 @@ static int contention_slack(const struct contention *c)
 {
 	if (c->is)
 		return CONTENTION_SLACK_IS;
-	return c->helped || !c->serves ? CONTENTION_SLACK_HELPED
-				       : CONTENTION_SLACK;
+	return c->helped ? CONTENTION_SLACK_HELPED : CONTENTION_SLACK;
 }
 
 void contention_add(struct contention *c, int ready)

@@ -22,9 +22,10 @@
  * The kernel's thread that writes to a file for the target (io-wq) wakes the
  * target, which then polls in its place: the kernel's thread stays ready until
  * the target sleeps. So 2.4 threads are ready when both ends poll and the
- * commands are such writes. A program that serves knows when it has such
- * helpers: it sleeps and awaits no command. A client does not know those of its
- * server, and always reckons with one.
+ * commands are such writes. As many are ready during reads beside a program that
+ * is busy for half of the time. Polling makes those writes faster, and slows
+ * down reads beside a program. The number does not tell the two apart, but the
+ * command does: if a helper may execute it, contention_helped() is called.
  *
  * If the process may use only some CPUs (sched_setaffinity(), a cpuset), the
  * number also counts threads on other CPUs, and there is none for some CPUs.
@@ -65,9 +66,8 @@
 
 struct contention {
 	bool is;
-	bool serves;  /* constant */
 	bool on_some; /* of the CPUs; constant */
-	bool helped;  /* by another thread, since the last check */
+	bool helped;  /* maybe, since the last check */
 	unsigned int times;
 
 	/* the load of the machine */
@@ -82,15 +82,14 @@ struct contention {
 	uint64_t until_us; /* while is */
 };
 
-/* @serves: the thread awaits commands, and not answers. */
-void contention_init(struct contention *c, bool serves);
+void contention_init(struct contention *c);
 void contention_close(struct contention *c);
 
 /* Call when there is nothing to do and one command or answer is awaited. Checks
  * now and then. */
 void contention_look(struct contention *c);
 
-/* Call when the thread that serves waits for another one, such as io-wq. */
+/* Call for a command that another thread, such as io-wq, may execute. */
 static inline void contention_helped(struct contention *c)
 {
 	c->helped = true;

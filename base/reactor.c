@@ -63,8 +63,6 @@ static int reactor_sleep(struct reactor *r, uint64_t until_us)
 	}
 	due_us = reactor_first_timer_us(r);
 	r->slept = true;
-	if (r->awaited == 0)
-		contention_helped(&r->contention);
 	contention_sleep(&r->contention);
 	return reactor_enter_and_wait(r, due_us < until_us ? due_us : until_us);
 }
@@ -256,7 +254,7 @@ int reactor_create(const struct reactor_options *opt,
 		err = reactor_ring_restrict(r, opt);
 	if (err)
 		goto err_exit;
-	contention_init(&r->contention, opt->serves);
+	contention_init(&r->contention);
 	reactor_wake_arm(r);
 	*ret_reactor = r;
 	return 0;

@@ -46,8 +46,6 @@ struct reactor_options {
 	unsigned int max_buffers;  /* slots for fixed buffers; 0 = none */
 	unsigned int max_files;	   /* slots for fixed files; 0 = none */
 	enum reactor_mode mode;	   /* what the ring may use of the kernel */
-	bool serves;		   /* awaits commands, and not answers: see
-				    * contention.h */
 	bool pollable;		   /* reactor_fd() will be used */
 	bool wide;		   /* 128 bytes per entry (IORING_SETUP_SQE128,
 				    * Linux 5.19), for commands to devices */
@@ -117,6 +115,10 @@ unsigned int reactor_poll_us_default(void);
  * (contention.h).
  */
 void reactor_await(struct reactor *r, int cnt);
+
+/* The program has sent or begun a command that another thread of the machine
+ * may execute, such as the kernel's io-wq. That thread is no contention. */
+void reactor_helped(struct reactor *r);
 
 /* Runs until reactor_stop(); returns 0, or a negative errno of the ring. */
 int reactor_run(struct reactor *r);

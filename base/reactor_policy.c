@@ -24,6 +24,11 @@ void reactor_await(struct reactor *r, int cnt)
 		reactor_time_answer(r, cnt);
 }
 
+void reactor_helped(struct reactor *r)
+{
+	contention_helped(&r->contention);
+}
+
 /* Idle turns between two readings of the clock (see reactor_exact_us()). An
  * answer often comes before the first reading. */
 #define POLL_TURNS 16

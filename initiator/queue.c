@@ -110,6 +110,9 @@ static void queue_send_on(struct srpi_session *s, struct ini_channel *ch,
 	s->stats.commands++;
 	ini_channel_send(ch, cmd);
 	reactor_await(s->ctx->reactor, 1);
+	/* If the target is on this machine, its helper is, too. */
+	if (!ini_dir_is_in(cmd->dir))
+		reactor_helped(s->ctx->reactor);
 	queue_watch(s);
 }
 

@@ -669,6 +669,10 @@ static bool request_give_to_disk(struct request *req)
 	scsi_task_execute(&req->task);
 	if (req->calling_disk) {
 		req->calling_disk = false;
+		/* A thread of the kernel may write; it does not read what the
+		 * page cache has. */
+		if (!req->task.data_in_len)
+			reactor_helped(req->worker->reactor);
 		return false;
 	}
 	return request_may_go_on(req);

@@ -42,7 +42,6 @@ static int worker_open_parts(struct worker *w, const struct worker_options *opt,
 	struct reactor_options ropt = {
 		.ring_entries = 512,
 		.poll_us = opt->poll_us,
-		.serves = true,
 		.max_buffers = WORKER_MAX_BUFFERS,
 		.max_files = LUNS_MAX,
 		.ops = opt->unrestricted ? NULL : ring_ops,

@@ -5,14 +5,13 @@
  */
 #include "base/contention.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "tests/lib/t_table.h"
-#include "base/reactor_internal.h"
+#include "base/reactor.h"
 
 /* ---- the rule ---- */
 
@@ -53,7 +52,7 @@ static void by_the_rule(void **state)
 	const struct rule_row *row = *state;
 	struct contention c;
 
-	contention_init(&c, true);
+	contention_init(&c);
 	c.processors = 4;
 	for (size_t i = 0; i < ARRAY_SIZE(row->seen); i++) {
 		for (unsigned int k = 0; k < row->seen[i].cnt; k++)
@@ -77,7 +76,7 @@ static void once_it_is_more_are_ready_for_a_moment(void **state)
 	struct contention c;
 
 	(void)state;
-	contention_init(&c, true);
+	contention_init(&c);
 	c.processors = 4;
 	assert_false(is_after(&c, 1));
 	assert_true(is_after(&c, 7));
@@ -95,7 +94,7 @@ static void once_it_is_more_are_ready_for_a_moment(void **state)
 	contention_close(&c);
 }
 
-/* As is_after(), but each check follows a wait for another thread. */
+/* As is_after(), but each check follows a command for a helper. */
 static bool is_after_help(struct contention *c, unsigned int more)
 {
 	for (unsigned int i = 0; i < 10000; i++) {
@@ -105,30 +104,18 @@ static bool is_after_help(struct contention *c, unsigned int more)
 	return c->is;
 }
 
-static void a_helper_of_a_server_does_not_count(void **state)
+static void a_helper_does_not_count(void **state)
 {
 	struct contention c;
 
 	(void)state;
-	contention_init(&c, true);
+	contention_init(&c);
 	c.processors = 4;
 	assert_false(is_after_help(&c, 7));
 	assert_true(is_after_help(&c, 10));
 	c.is = false;
-	/* A wait counts for one check. */
+	/* A command counts for one check. */
 	assert_true(is_after(&c, 7));
-	contention_close(&c);
-}
-
-static void a_client_reckons_with_a_helper(void **state)
-{
-	struct contention c;
-
-	(void)state;
-	contention_init(&c, false);
-	c.processors = 4;
-	assert_false(is_after(&c, 7));
-	assert_true(is_after(&c, 10));
 	contention_close(&c);
 }
 
@@ -214,7 +201,7 @@ static bool is_on_some(void)
 {
 	struct contention c;
 
-	contention_init(&c, true);
+	contention_init(&c);
 	contention_close(&c);
 	return c.on_some;
 }
@@ -270,13 +257,6 @@ static void nop_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 	(void)op;
 	(void)cqe_flags;
 	assert_int_equal(res, 0);
-}
-
-static void timeout_done(struct reactor_op *op, int res, unsigned int cqe_flags)
-{
-	(void)op;
-	(void)cqe_flags;
-	assert_int_equal(res, -ETIME);
 }
 
 /* One event comes at once. The next one does not come for a millisecond.
@@ -340,36 +320,6 @@ static void one_on_its_only_cpu_is_enough(void **state)
 	reactor_destroy(r);
 }
 
-/* Waits for one event, while @awaited commands are awaited. Returns true if the
- * reactor takes this for help. */
-static bool is_help(unsigned int awaited)
-{
-	struct reactor_options opt = { .poll_us = 1, .serves = true };
-	struct __kernel_timespec soon = { .tv_nsec = 1000000 };
-	struct reactor_op op = { .done = timeout_done };
-	struct io_uring_sqe *sqe;
-	struct reactor *r;
-	bool is;
-
-	assert_int_equal(reactor_create(&opt, &r), 0);
-	reactor_await(r, (int)awaited);
-	sqe = reactor_sqe(r);
-	io_uring_prep_timeout(sqe, &soon, 0, 0);
-	reactor_prep_done(sqe, &op);
-	assert_int_equal(reactor_run_once(r, -1), 1);
-	is = r->contention.helped;
-	reactor_await(r, -(int)awaited);
-	reactor_destroy(r);
-	return is;
-}
-
-static void a_sleep_is_help_if_no_command_is_awaited(void **state)
-{
-	(void)state;
-	assert_true(is_help(0));
-	assert_false(is_help(1));
-}
-
 /* If io_uring is forbidden, or the kernel does not say how many threads are
  * ready to run, the test cannot observe contention. */
 static bool can_be_found(void)
@@ -389,14 +339,12 @@ int main(void)
 
 	T_ADD_ROWS(&t, rule_rows, by_the_rule);
 	T_ADD(&t, once_it_is_more_are_ready_for_a_moment);
-	T_ADD(&t, a_helper_of_a_server_does_not_count);
-	T_ADD(&t, a_client_reckons_with_a_helper);
+	T_ADD(&t, a_helper_does_not_count);
 	T_ADD_ROWS(&t, span_rows, by_the_spans);
 	T_ADD(&t, contention_on_some_holds_for_a_while);
 	T_ADD(&t, the_cpus_of_the_process_choose_the_rule);
 	if (can_be_found()) {
 		T_ADD(&t, a_reactor_beside_them_does_not_poll);
-		T_ADD(&t, a_sleep_is_help_if_no_command_is_awaited);
 		T_ADD(&t, one_on_its_only_cpu_is_enough);
 	}
 	return t_run(&t);

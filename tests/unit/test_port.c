@@ -10,6 +10,7 @@
 
 #include "tests/lib/t_hex.h"
 #include "tests/lib/t_table.h"
+#include "base/reactor_internal.h"
 
 #define BLK RIG_BLOCK
 
@@ -536,6 +537,41 @@ static void wrong_key_ends_only_that_channel(void **state)
 	rig_destroy(rig);
 }
 
+/* ---- help by other threads ---- */
+
+static const struct help_row {
+	const char *name;
+	unsigned int lun;
+	bool write;
+	bool is;
+} help_rows[] = {
+	{ "a write that takes time", RIG_DISK, true, true },
+	{ "a read that takes time", RIG_DISK, false, false },
+	{ "a write to memory", RIG_RAM, true, false },
+	{ "a read of memory", RIG_RAM, false, false },
+};
+
+/* See base/contention.h. */
+static void only_a_write_that_takes_time_is_help(void **state)
+{
+	const struct help_row *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd cmd = row->write ? rig_write(row->lun, 0, 1)
+					: rig_read(row->lun, 0, 1);
+	struct contention *c = &rig->target.workers[0].reactor->contention;
+
+	rig_expect_alive(ch);
+	rig_clear_ua(ch, RIG_RAM, NULL);
+	c->helped = false;
+	t_store.hold = true;
+	rig_send_rw(ch, &cmd, RIG_DIRECT, 0, BLK);
+	t_store.hold = false;
+	rig_release(rig);
+	assert_int_equal(c->helped, row->is);
+	rig_destroy(rig);
+}
+
 /* ---- credits ---- */
 
 /* Writes one block. The disk may hold the write back. */
@@ -979,6 +1015,7 @@ int main(void)
 	T_ADD_ROWS(&t, resid_rows, residuals_are_of_both_directions);
 	T_ADD(&t, fetched_table_that_does_not_add_up_moves_no_data);
 	T_ADD(&t, wrong_key_ends_only_that_channel);
+	T_ADD_ROWS(&t, help_rows, only_a_write_that_takes_time_is_help);
 	T_ADD(&t, every_credit_can_be_used_at_once);
 	T_ADD(&t, more_requests_than_credits_end_the_channel);
 	T_ADD(&t, commands_wait_when_completions_are_late);

@@ -8,6 +8,7 @@
 #include "initiator/session.h"
 #include "tests/lib/t_session.h"
 #include "tests/lib/t_table.h"
+#include "base/reactor_internal.h"
 
 /* ---- several channels ---- */
 
@@ -431,6 +432,25 @@ static void session_is_closed_from_a_callback(void **state)
 	t_session_free(t);
 }
 
+/* ---- help by other threads ---- */
+
+/* See base/contention.h. */
+static void a_read_needs_no_help(void **state)
+{
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE });
+	struct contention *c = &t->ctx->reactor->contention;
+
+	(void)state;
+	c->helped = false;
+	/* The target refuses it. */
+	assert_int_equal(t_session_io(t, SRPI_READ, false), -EOPNOTSUPP);
+	assert_false(c->helped);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_true(c->helped);
+	t_session_free(t);
+}
+
 int main(void)
 {
 	static struct t_table table;
@@ -438,6 +458,7 @@ int main(void)
 	T_ADD_ROWS(&table, spread_rows, commands_spread_by_their_bytes);
 	T_ADD(&table, commands_come_together_again);
 	T_ADD(&table, lost_channel_has_all_sent_again);
+	T_ADD(&table, a_read_needs_no_help);
 	T_ADD(&table, target_of_one_channel_gets_one);
 	T_ADD(&table, write_waits_for_the_attempt_that_succeeds);
 	T_ADD(&table, silence_ends_the_connection);
