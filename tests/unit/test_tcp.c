@@ -433,6 +433,121 @@ static void held_ius_pin_little_memory(void **state)
 	raw_close(&r);
 }
 
+/* ---- a stream of many messages ---- */
+
+#define STREAM_LEN    (4u << 20)
+#define STREAM_IU_MAX 8276u
+#define STREAM_HELD   66u
+
+/* IUs that lie in the stages while others arrive: each must keep its bytes until
+ * it is released. */
+static struct stream {
+	uint8_t bytes[STREAM_LEN];
+	size_t len;
+	unsigned int ius;     /* in bytes */
+	unsigned int arrived; /* of them */
+	struct xp_iu *held[STREAM_HELD];
+	unsigned int number[STREAM_HELD]; /* which IU it is */
+	unsigned int held_cnt;
+} stream;
+
+static uint32_t stream_iu_len(unsigned int number)
+{
+	/* Few are long, because most commands are short. */
+	return number % 5 ? 40 + number % 97 : number * 7919 % STREAM_IU_MAX;
+}
+
+static void stream_check(const struct xp_iu *iu, unsigned int number)
+{
+	assert_int_equal(iu->len, stream_iu_len(number));
+	assert_true(t_is_filled(iu->data, iu->len, (uint8_t)number));
+}
+
+static void stream_release(unsigned int at)
+{
+	stream_check(stream.held[at], stream.number[at]);
+	xp_iu_release(stream.held[at]);
+	stream.held_cnt--;
+	stream.held[at] = stream.held[stream.held_cnt];
+	stream.number[at] = stream.number[stream.held_cnt];
+}
+
+static void stream_received(struct t_end *end, struct xp_iu *iu)
+{
+	(void)end;
+	stream_check(iu, stream.arrived);
+	if (stream.held_cnt == STREAM_HELD)
+		stream_release((unsigned int)rand() % STREAM_HELD);
+	stream.held[stream.held_cnt] = iu;
+	stream.number[stream.held_cnt++] = stream.arrived++;
+}
+
+/* IUs, and WRITEs to all of the memory in between. */
+static void stream_make(const struct raw *r)
+{
+	struct tcp_hdr iu = { .op = TCP_MSG };
+	struct tcp_hdr write = { .op = TCP_WRITE,
+				 .region_cnt = 1,
+				 .region[0] = { 0, BLOCK, r->key },
+				 .data_len = BLOCK };
+	uint8_t *p = stream.bytes;
+
+	stream = (struct stream){ 0 };
+	while (p - stream.bytes <
+	       STREAM_LEN - STREAM_IU_MAX - BLOCK - 2 * TCP_HDR_LEN_MAX) {
+		iu.data_len = stream_iu_len(stream.ius);
+		p += raw_hdr(p, &iu);
+		t_fill(p, iu.data_len, (uint8_t)stream.ius++);
+		p += iu.data_len;
+		if (rand() % 8)
+			continue;
+		p += raw_hdr(p, &write);
+		t_fill(p, BLOCK, (uint8_t)stream.ius);
+		p += BLOCK;
+	}
+	stream.len = (size_t)(p - stream.bytes);
+}
+
+/* Sends a piece of any length; returns what the socket took. */
+static size_t stream_send(int fd, size_t at)
+{
+	size_t len = 1 + (size_t)rand() % (rand() % 4 ? 300 : 100000);
+	ssize_t n;
+
+	if (len > stream.len - at)
+		len = stream.len - at;
+	n = send(fd, stream.bytes + at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void ius_keep_their_bytes_while_others_arrive(void **state)
+{
+	struct t_world_options opt = { .recv_len = STREAM_IU_MAX,
+				       .recv_cnt = STREAM_HELD };
+	uint64_t deadline_us = 0;
+	struct raw r;
+	size_t at = 0;
+
+	srand(20);
+	raw_open(&r, &opt);
+	r.end->on_received = stream_received;
+	stream_make(&r);
+	while (stream.arrived < stream.ius) {
+		at += stream_send(r.fd, at);
+		t_tick(&deadline_us, "all have arrived");
+		for (int i = rand() % 3; i > 0; i--)
+			t_settle(r.w);
+		for (int i = rand() % 4 ? 0 : rand() % 70; i > 0; i--) {
+			if (stream.held_cnt)
+				stream_release((unsigned int)rand() %
+					       stream.held_cnt);
+		}
+	}
+	while (stream.held_cnt)
+		stream_release(0);
+	raw_close(&r);
+}
+
 static void bytes_may_come_one_by_one(void **state)
 {
 	struct tcp_hdr hdr = { .op = TCP_WRITE,
@@ -803,6 +918,7 @@ int main(void)
 	T_ADD(&t, an_iu_is_not_copied);
 	T_ADD(&t, many_ius_are_received_at_once);
 	T_ADD(&t, held_ius_pin_little_memory);
+	T_ADD(&t, ius_keep_their_bytes_while_others_arrive);
 	T_ADD(&t, bytes_may_come_one_by_one);
 	T_ADD_ROWS(&t, half_cases, half_an_iu_is_not_waited_for_for_ever);
 	T_ADD(&t, an_idle_peer_is_left_alone);
