@@ -548,6 +548,88 @@ static void ius_keep_their_bytes_while_others_arrive(void **state)
 	raw_close(&r);
 }
 
+struct answer_case {
+	const char *name;
+	size_t pdata_len;
+	size_t piece; /* bytes that the peer sends at a time */
+};
+
+static const struct answer_case answer_cases[] = {
+	{ "without data", 0, SIZE_MAX },
+	{ "with all data that there may be", TCP_CM_DATA_MAX, SIZE_MAX },
+	{ "in pieces", 7, 3 },
+};
+
+static unsigned int behind_answer;
+
+static void received_behind_answer(struct t_end *end, struct xp_iu *iu)
+{
+	assert_true(end->established);
+	assert_true(t_is_filled(iu->data, STREAM_IU_MAX, behind_answer++));
+	xp_iu_release(iu);
+}
+
+static size_t answer_make(uint8_t *buf, size_t pdata_len)
+{
+	struct tcp_hdr hdr = { .op = TCP_MSG, .data_len = STREAM_IU_MAX };
+	uint8_t pdata[TCP_CM_DATA_MAX] = { 0 };
+	size_t len = tcp_cm_encode(buf, TCP_CM_ACCEPT, pdata, pdata_len);
+
+	for (unsigned int i = 0; i < 8; i++) {
+		len += raw_hdr(buf + len, &hdr);
+		t_fill(buf + len, STREAM_IU_MAX, i);
+		len += STREAM_IU_MAX;
+	}
+	return len;
+}
+
+/* A listener by hand; returns the socket of the client's channel. */
+static int answer_await(struct t_world *w, struct t_end **ret_client)
+{
+	struct sockaddr_in addr = t_free_addr();
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	uint8_t cm[TCP_CM_LEN];
+	int fd;
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)),
+			 0);
+	assert_int_equal(listen(listener, 1), 0);
+	*ret_client = t_connect_to(w, &addr, NULL);
+	t_settle(w);
+	fd = accept(listener, NULL, NULL);
+	assert_true(fd >= 0);
+	close(listener);
+	t_settle(w);
+	raw_recv(fd, cm, sizeof(cm));
+	return fd;
+}
+
+/* The target need not wait with its first IUs. */
+static void ius_may_follow_the_answer_at_once(void **state)
+{
+	static uint8_t buf[8 * (TCP_HDR_LEN + STREAM_IU_MAX) + 512];
+	const struct answer_case *ac = *state;
+	struct t_world_options opt = { .recv_len = STREAM_IU_MAX };
+	struct t_world *w = t_world_open(&opt);
+	size_t len = answer_make(buf, ac->pdata_len);
+	size_t at = 0;
+	struct t_end *client;
+	int fd = answer_await(w, &client);
+
+	behind_answer = 0;
+	client->on_received = received_behind_answer;
+	for (; ac->piece < 500 && at < 500; at += ac->piece) {
+		t_raw_send(fd, buf + at, ac->piece);
+		t_settle(w);
+	}
+	t_raw_send(fd, buf + at, len - at);
+	T_WAIT(w, behind_answer == 8);
+	assert_int_equal(client->closed, 0);
+	close(fd);
+	t_end_close(client);
+	t_world_close(w);
+}
+
 static void bytes_may_come_one_by_one(void **state)
 {
 	struct tcp_hdr hdr = { .op = TCP_WRITE,
@@ -919,6 +1001,7 @@ int main(void)
 	T_ADD(&t, many_ius_are_received_at_once);
 	T_ADD(&t, held_ius_pin_little_memory);
 	T_ADD(&t, ius_keep_their_bytes_while_others_arrive);
+	T_ADD_ROWS(&t, answer_cases, ius_may_follow_the_answer_at_once);
 	T_ADD(&t, bytes_may_come_one_by_one);
 	T_ADD_ROWS(&t, half_cases, half_an_iu_is_not_waited_for_for_ever);
 	T_ADD(&t, an_idle_peer_is_left_alone);
