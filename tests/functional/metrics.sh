@@ -8,7 +8,8 @@ here=${0%/*}
 
 control=()
 ! command -v rdma-ctl >/dev/null || control=(--control "$T/control")
-port=$((32000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
+# Below the ports of targets, and of connections that others make.
+port=$((8000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
 t_target "${control[@]}" --backing ram:16M,name=a \
 	--backing 'ram:16M,name=b"odd",fault=read:delay=60' --slow 50 \
 	--metrics "127.0.0.1:$port" --metrics-file "$T/m.prom" --threads 2
