@@ -15,11 +15,17 @@ while port=$((20000 + SRANDOM % 12000)) &&
 number=0
 targets=()
 
+# As t_is_not_ours() in lib.sh: the number of a target that has ended may belong to
+# another process now.
+is_ours() {
+	grep -qs "^PPid:[^0-9]*$$\$" "/proc/$1/status"
+}
+
 cleanup() {
 	local pid
 
 	for pid in "${targets[@]}"; do
-		kill -KILL "$pid" 2>/dev/null
+		! is_ours "$pid" || kill -KILL "$pid" 2>/dev/null
 	done
 	rm -rf "$work"
 }
