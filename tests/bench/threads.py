@@ -42,8 +42,8 @@ class Done:
     together."""
 
     rate: float     # operations a second, or MiB if the job is sequential
-    fairness: float # Jain's index of what the clients got; 1 for one client
     cpu_us: float   # processor time of the target for an operation
+    fairness: float = 1 # Jain's index of what the clients got
 
 
 def bench_options(job, seconds):
@@ -65,8 +65,8 @@ def clients_run(target, job, cnt, seconds):
     return Done(
         sum(part['mib_per_s' if job.sequential else 'iops']
             for part in parts),
-        sum(iops) ** 2 / cnt / sum(x * x for x in iops),
-        used / (sum(iops) * seconds))
+        used / (sum(iops) * seconds),
+        sum(iops) ** 2 / cnt / sum(x * x for x in iops))
 
 
 def clients(build, work, cnt):
@@ -79,7 +79,7 @@ def mount_run(side, job, cnt, seconds):
     before = cpu_us(side.target.pid)
     done = jobs.run(job, [(side.path, side.size, seconds)])[0]
     used = cpu_us(side.target.pid) - before
-    return Done(done.value(job), 1, used / (done.iops * seconds))
+    return Done(done.value(job), used / (done.iops * seconds))
 
 
 def mount(build, work, cnt):
@@ -94,20 +94,23 @@ def mount(build, work, cnt):
 mounted = []
 
 
-def show(found):
+def show(found, fair):
     print('| job | threads | of all | for a thread, of that with one '
-          "| Jain's index (least) | us of the target |\n|---|---|---|---|---|---|")
+          '| us of the target |' + " Jain's index (least) |" * fair +
+          '\n|---|---|---|---|---|' + '---|' * fair)
     for job in JOBS:
         one = statistics.median(d.rate for d in found[job, COUNTS[0]])
         for cnt in COUNTS:
             runs = found[job, cnt]
             rate = statistics.median(d.rate for d in runs)
             unit = ' MiB/s' if job.sequential else '/s'
-            print(f'| {job.name} | {cnt} | {rate:,.0f}{unit} '
-                  f'| {rate / cnt / one:.2f} '
-                  f'| {statistics.median(d.fairness for d in runs):.3f} '
-                  f'({min(d.fairness for d in runs):.3f}) '
-                  f'| {statistics.median(d.cpu_us for d in runs):.1f} |')
+            row = (f'| {job.name} | {cnt} | {rate:,.0f}{unit} '
+                   f'| {rate / cnt / one:.2f} '
+                   f'| {statistics.median(d.cpu_us for d in runs):.1f} |')
+            if fair:
+                index = [d.fairness for d in runs]
+                row += f' {statistics.median(index):.3f} ({min(index):.3f}) |'
+            print(row)
 
 
 def main():
@@ -128,7 +131,7 @@ def main():
                 found[job, cnt].append(ready[cnt](job, seconds))
         print(f'{time.strftime("%Y-%m-%d %H:%M")}, load {load:.1f} before, '
               f'{os.cpu_count()} processors')
-        show(found)
+        show(found, sys.argv[2] == 'clients')
     except Failed as e:
         print(f'threads.py: {e}', file=sys.stderr)
         return 1
