@@ -183,6 +183,7 @@ end_with TERM
 # The layer flushes the store before some writes. If that flush fails, the write
 # fails, too. If the target is killed then, nobody else knows of the error.
 again() {
+	t_new_log
 	rdma-target --listen "$LISTEN" --backing "$DISK" \
 		>"$T/target.log" 2>&1 &
 	T_TARGET=$!
