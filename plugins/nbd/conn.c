@@ -56,6 +56,25 @@ static void conn_raise(_Atomic uint64_t *to, uint64_t value)
 		;
 }
 
+static void conn_remember_loss(struct nbdvol *vol)
+{
+	if (vol->trusts_server || !(vol->caps & RBP_CAN_FLUSH))
+		return;
+	if (atomic_load(&vol->written) != atomic_load(&vol->flushed))
+		atomic_store(&vol->lost_writes, true);
+}
+
+/* If a connection was lost meanwhile, the server may have died after it had done
+ * the write. A flush by another connection would then succeed without it. */
+static void conn_count_write(const struct nbdio *n)
+{
+	struct nbdvol *vol = n->conn->vol;
+
+	atomic_fetch_add(&vol->written, 1);
+	if (n->life != atomic_load(&vol->life))
+		conn_remember_loss(vol);
+}
+
 /* @n is on no list. */
 static void conn_end(struct nbdio *n, int res)
 {
@@ -66,7 +85,7 @@ static void conn_end(struct nbdio *n, int res)
 	if (!res && io->op == RBP_FLUSH && conn_has_lost_writes(vol))
 		res = -EIO;
 	if (!res && conn_is_write(io) && !(io->flags & RBP_FUA))
-		atomic_fetch_add(&vol->written, 1);
+		conn_count_write(n);
 	if (!res && io->op == RBP_FLUSH)
 		conn_raise(&vol->flushed, n->seen);
 	if (res && (io->op == RBP_READ || io->op == RBP_WRITE))
@@ -344,6 +363,18 @@ static bool conn_is_lost(const struct nbdconn *c)
 			     nbd_aio_is_processing(c->h) != 1);
 }
 
+/* A server that has died may have lost the pieces of a write that it had done:
+ * they are sent again as well. */
+static void conn_enter_life(const struct nbdvol *vol, struct nbdio *n)
+{
+	unsigned int life = atomic_load(&vol->life);
+
+	if (n->life != life && conn_is_write(n->io) && !vol->trusts_server)
+		n->done = 0;
+	if (n->done == 0)
+		n->life = life;
+}
+
 /* Sends the next piece of @n, which is on no list. */
 static void conn_send(struct nbdconn *c, struct nbdio *n)
 {
@@ -353,6 +384,7 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 		conn_end(n, -EIO);
 		return;
 	}
+	conn_enter_life(c->vol, n);
 	conn_begin_silence(c);
 	n->piece = conn_piece(c->vol, n);
 	n->err = 0;
@@ -419,14 +451,6 @@ static void conn_give_up(void *user)
 		      "until it is back",
 		      (unsigned long long)(c->vol->wait_ms / 1000));
 	conn_end_all(&c->waiting);
-}
-
-static void conn_remember_loss(struct nbdvol *vol)
-{
-	if (vol->trusts_server || !(vol->caps & RBP_CAN_FLUSH))
-		return;
-	if (atomic_load(&vol->written) != atomic_load(&vol->flushed))
-		atomic_store(&vol->lost_writes, true);
 }
 
 static void conn_begin_wait(struct nbdconn *c)
@@ -498,6 +522,7 @@ static void conn_lose(struct nbdconn *c)
 	 * sees its end. */
 	nbd_close(c->h);
 	c->h = NULL;
+	atomic_fetch_add(&c->vol->life, 1);
 	conn_remember_loss(c->vol);
 	conn_take_overdue(c, &overdue);
 	/* Oldest first: I/O that had been sent, then I/O that waits. */

@@ -42,7 +42,9 @@ struct nbdio {
 	uint64_t got;	/* READ, EXTENT: bytes of them that it has answered */
 	uint64_t seams; /* READ: where the data came in; nbdconn_note_data() */
 	uint64_t seen;	/* FLUSH: nbdvol.written when it was sent */
-	int err;	/* of the present piece: a positive errno */
+	/* nbdvol.life when its first piece was sent. */
+	unsigned int life;
+	int err; /* of the present piece: a positive errno */
 	/* nbdlink_now_ms() when the server was first lost while it had the I/O;
 	 * 0: never. */
 	uint64_t lost_ms;
@@ -117,6 +119,8 @@ struct nbdvol {
 	atomic_bool lost_writes;
 	atomic_bool told_lost;
 	atomic_uint down_cnt; /* connections that are lost */
+	/* Lives of the server: each loss of a connection may be its death. */
+	atomic_uint life;
 
 	pthread_mutex_t lock; /* never held during a call that blocks */
 	TAILQ_HEAD(nbdqueue_list, nbdqueue) queues;

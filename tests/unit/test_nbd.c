@@ -1396,6 +1396,86 @@ static void loss_beside_a_flush(void **state)
 	stop();
 }
 
+/* Waits, without a turn of the host, until the plugin has an answer to read. */
+static void wait_for_answer(const struct rbp_watch *w)
+{
+	int len = 0;
+
+	while (!ioctl(w->fd, FIONREAD, &len) && len == 0)
+		sched_yield();
+}
+
+/* A write was answered, and nobody has read the answer, when another connection
+ * is lost and made again. If the server has died in between, a flush on that
+ * connection does not cover the write. */
+static void answer_of_a_former_life(void **state)
+{
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 2 };
+	struct rbp_watch *second = NULL;
+	struct t_request read = { 0 };
+	struct t_request write = { 0 };
+
+	start(&s);
+	/* After this, nothing else wakes the queue. */
+	submit(&read, 1, RBP_READ, 0, 4096, buf);
+	assert_int_equal(result(&read), 0);
+	for (unsigned int i = 0; i < T_HOST_WATCHES; i++) {
+		if (host.watches[i].is_used)
+			second = &host.watches[i];
+	}
+	submit(&write, 1, RBP_WRITE, 0, 4096, buf);
+	t_host_kick(&host);
+	wait_for_answer(second);
+	second->events = 0;
+	shutdown(server.peers[0].fd, SHUT_RDWR);
+	/* No turns, because kick() would let the queue read. */
+	while (!has_text(host.log, "connected to the server again"))
+		assert_true(t_host_poll(&host, 60000));
+	assert_false(t_host_has_ended(&host, &write));
+	second->events = RBP_READABLE;
+	assert_int_equal(result(&write), 0);
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), -EIO);
+	assert_true(has_text(host.log, "flushes fail from now on"));
+	stop();
+}
+
+/* The server dies when it has done the first of two pieces. */
+struct life_row {
+	const char *name;
+	enum rbp_op op;
+	uint16_t type;
+	bool trusts;
+	const char *requests;
+};
+
+static const struct life_row life_rows[] = {
+	{ "a write begins anew", RBP_WRITE, CMD_WRITE, false,
+	  "W8192@0 W8192@8192 W8192@0 W8192@8192" },
+	{ "a write goes on, if the server is trusted", RBP_WRITE, CMD_WRITE,
+	  true, "W8192@0 W8192@8192 W8192@8192" },
+	{ "a read goes on", RBP_READ, CMD_READ, false,
+	  "R8192@0 R8192@8192 R8192@8192" },
+};
+
+static void pieces_of_a_former_life(void **state)
+{
+	const struct life_row *row = *state;
+	const struct setup s = { { DISK_LEN, USUAL, 512, 4096, 8192 },
+				 .wait_s = 30,
+				 .trusts = row->trusts,
+				 .queue_cnt = 1 };
+
+	start(&s);
+	server_be_odd(
+		(struct odd){ ANSWER_CLOSE, row->type, .skip = 1, .cnt = 1 });
+	assert_int_equal(run(row->op, 0, 0, 16384, buf), 0);
+	assert_requests(row->requests);
+	stop();
+}
+
 /* While the server is away, requests wait, then fail; they do not when it is
  * back. */
 static void server_is_away(void **state)
@@ -1601,6 +1681,8 @@ int main(void)
 	T_ADD_ROWS(&t, flush_rows, flush_after_a_loss);
 	T_ADD(&t, write_beside_a_flush_is_not_covered);
 	T_ADD(&t, loss_beside_a_flush);
+	T_ADD(&t, answer_of_a_former_life);
+	T_ADD_ROWS(&t, life_rows, pieces_of_a_former_life);
 	T_ADD(&t, server_is_away);
 	T_ADD(&t, endless_wait);
 	T_ADD(&t, server_dies_of_a_request);
