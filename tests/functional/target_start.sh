@@ -447,9 +447,12 @@ kill "$pid"
 wait "$pid"
 
 start crowded "${here[@]}" "${disk[@]}"
-files=$(ls "/proc/$pid/fd" | sort -n | tail -n 1)
+# The lowest free number is the next one. There may be higher ones that the target has
+# inherited.
+free=0
+while [ -h "/proc/$pid/fd/$free" ]; do free=$((free + 1)); done
 limit=$(prlimit --pid "$pid" --nofile --output SOFT --noheadings)
-prlimit --pid "$pid" --nofile="$((files + 1)):"
+prlimit --pid "$pid" --nofile="$free:"
 exec {caller}<>"/dev/tcp/127.0.0.1/$port"
 wait_until grep -q "connections on 127.0.0.1:$port: Too many open files" \
 	"$work/crowded.log"
