@@ -1414,7 +1414,7 @@ static void answer_of_a_former_life(void **state)
 				 .wait_s = 30,
 				 .has_many = true,
 				 .queue_cnt = 2 };
-	struct rbp_watch *second = NULL;
+	struct rbp_watch *second = &host.watches[0];
 	struct t_request read = { 0 };
 	struct t_request write = { 0 };
 
