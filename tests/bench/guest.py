@@ -24,6 +24,7 @@ from compare import Comparison
 from jobs import Job
 from programs import Failed, attended, free_port, output, say, served
 
+HERE = os.path.dirname(os.path.realpath(__file__))
 ADDRESS = '10.0.0.1'
 PERFTEST_PORT = 18515
 
@@ -56,20 +57,24 @@ def run(args):
 
 
 def _in_guest(args, part, *options, vm_options=()):
-    out = tempfile.mkdtemp(prefix='rdma-block.')
-    command = [os.path.join(os.path.dirname(__file__), '..', '..', 'scripts',
-                            'vm'),
-               '--timeout', '0', '--out', out, *vm_options, 'run',
-               sys.executable, os.path.join(os.path.dirname(__file__),
-                                            'main.py'),
-               '--in-guest', part, '--no-install', '--build', args.build,
+    command = [os.path.join(HERE, 'main.py'), '--in-guest', part,
+               '--no-install', '--build', args.build,
                '--rounds', args.rounds, '--seconds', args.seconds, *options]
     if args.quick:
         command.append('--quick')
     for name in args.only:
         command += ['--only', name]
+    return run_there(command, vm_options)
+
+
+def run_there(command, vm_options=()):
+    """Runs a Python program in a new guest. Returns what it gave to
+    report_back()."""
+    out = tempfile.mkdtemp(prefix='rdma-block.')
     try:
-        if attended(*command) != 0:
+        if attended(os.path.join(HERE, '..', '..', 'scripts', 'vm'),
+                    '--timeout', '0', '--out', out, *vm_options, 'run',
+                    sys.executable, *command) != 0:
             raise Failed('the half in the guest failed; see above')
         with open(os.path.join(out, 'bench.json'), encoding='utf-8') as f:
             return json.load(f)
@@ -80,33 +85,48 @@ def _in_guest(args, part, *options, vm_options=()):
 # ---- in the guest ----
 
 
-def inside(args, work):
+def report_back(found):
+    with open(os.path.join(os.environ['VM_OUT'], 'bench.json'), 'w',
+              encoding='utf-8') as f:
+        json.dump(found, f)
+
+
+def prepare():
+    """Makes the RDMA device and the RAM disks."""
     sides.guest_function('vm_soft_roce')
     _let_fuse_use_io_uring()
     output('modprobe', 'brd', 'rd_nr=7', f'rd_size={64 << 10}', 'max_part=0')
-    ours = sides.Ours(work, 'ours', args.build, '/dev/ram0', 'rdma', ADDRESS)
+
+
+def main_sides(work, build):
+    """rdma-fuse on rdma-target, nvme-rdma on nvmet-rdma, ib_srp on ib_srpt,
+    and ib_srp on rdma-target."""
+    ours = sides.Ours(work, 'ours', build, '/dev/ram0', 'rdma', ADDRESS)
     nvme = sides.NvmeRdma(work, 'nvme', '/dev/ram1')
     theirs = sides.KernelSrp(
         work, 'ib_srpt', "the kernel's ib_srp on ib_srpt",
         'modprobe ib_srpt; vm_kernel_target --port 5556 /dev/ram2 >&2; '
         'vm_kernel_login $VM_ID_EXT $VM_IOC_GUID $VM_TARGET_DEST')
-    mixed = sides.KernelSrpOnOurs(work, 'mixed', args.build, '/dev/ram3',
-                                  'rdma', ADDRESS)
-    control = sides.Bare(work, 'bare', '/dev/ram4')
-    everything = [ours, nvme, theirs, mixed, control]
-    narrow = [] if args.in_guest == 'instructions' else _narrow(args, work)
+    mixed = sides.KernelSrpOnOurs(work, 'mixed', build, '/dev/ram3', 'rdma',
+                                  ADDRESS)
+    return [ours, nvme, theirs, mixed]
+
+
+def inside(args, work):
+    prepare()
+    everything = main_sides(work, args.build)
+    everything.append(sides.Bare(work, 'bare', '/dev/ram4'))
+    if args.in_guest != 'instructions':
+        everything += _narrow(args, work)
     try:
-        sides.up(everything + narrow, jobs.fill)
+        sides.up(everything, jobs.fill)
         if args.in_guest == 'instructions':
             found = {'instructions': _instructions(args, everything)}
         else:
-            found = _times(args, work, *everything, *narrow)
+            found = _times(args, work, *everything)
     finally:
-        sides.down(everything + narrow)
-    found['kernel'] = platform.release()
-    with open(os.path.join(os.environ['VM_OUT'], 'bench.json'), 'w',
-              encoding='utf-8') as f:
-        json.dump(found, f)
+        sides.down(everything)
+    report_back(dict(found, kernel=platform.release()))
 
 
 def _let_fuse_use_io_uring():
