@@ -18,6 +18,7 @@ import tempfile
 import compare
 import counts
 import host
+import iscsi
 import jobs
 import sides
 from compare import Comparison
@@ -95,7 +96,7 @@ def prepare():
     """Makes the RDMA device and the RAM disks."""
     sides.guest_function('vm_soft_roce')
     _let_fuse_use_io_uring()
-    output('modprobe', 'brd', 'rd_nr=7', f'rd_size={64 << 10}', 'max_part=0')
+    output('modprobe', 'brd', 'rd_nr=10', f'rd_size={64 << 10}', 'max_part=0')
 
 
 def main_sides(work, build):
@@ -112,12 +113,24 @@ def main_sides(work, build):
     return [ours, nvme, theirs, mixed]
 
 
+def tgt_sides(work):
+    """tgt over RDMA and over TCP; none if it is not installed."""
+    missing = iscsi.missing()
+    if missing:
+        say(f'without tgt: no {", ".join(missing)} here')
+        return []
+    return [iscsi.KernelIscsiOnTgt(work, 'iser', '/dev/ram7', 'RDMA', 0),
+            iscsi.KernelIscsiOnTgt(work, 'iscsi', '/dev/ram8', 'TCP', 1)]
+
+
 def inside(args, work):
     prepare()
     everything = main_sides(work, args.build)
-    everything.append(sides.Bare(work, 'bare', '/dev/ram4'))
-    if args.in_guest != 'instructions':
-        everything += _narrow(args, work)
+    control = sides.Bare(work, 'bare', '/dev/ram4')
+    if args.in_guest == 'instructions':
+        everything += tgt_sides(work) + [control]
+    else:
+        everything += [control] + _narrow(args, work)
     try:
         sides.up(everything, jobs.fill)
         if args.in_guest == 'instructions':

@@ -45,7 +45,7 @@ def _about(half):
     v = half['versions']
     programs = ', '.join(v[k] for k in ('fio', 'nbdkit', 'nbdfuse',
                                         'qemu-storage-daemon', 'qemu',
-                                        'perftest')
+                                        'perftest', 'tgt')
                          if v.get(k))
     guest = f', in the guest Linux {half["kernel"]}' if 'kernel' in half \
         else ''
