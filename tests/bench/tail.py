@@ -40,6 +40,13 @@ def all_sides(build, work, shm):
             sides.QemuExport(work, 'qemu', file)]
 
 
+def latency(done):
+    """Returns p50, p99 and p99.9 in us, of what fio says of a job."""
+    percentiles = done['clat_ns']['percentile']
+    return [percentiles[p] / 1000
+            for p in ('50.000000', '99.000000', '99.900000')]
+
+
 def one_run(side, job, seconds):
     """Returns the percentiles of the latency in us, and the processor time in
     us for an operation and for a MiB."""
@@ -50,10 +57,8 @@ def one_run(side, job, seconds):
     done = jobs.said(*jobs.command(job, [(side.path, side.size, seconds)]))[0]
     used = spent() - before
     done = done['write' if 'write' in job.rw else 'read']
-    percentiles = done['clat_ns']['percentile']
-    return [percentiles[p] / 1000
-            for p in ('50.000000', '99.000000', '99.900000')] + \
-        [used / done['total_ios'], used / (done['io_bytes'] / 2**20)]
+    return latency(done) + [used / done['total_ios'],
+                            used / (done['io_bytes'] / 2**20)]
 
 
 def show(found, load):
