@@ -58,14 +58,21 @@ static void conn_raise(_Atomic uint64_t *to, uint64_t value)
 
 static void conn_remember_loss(struct nbdvol *vol)
 {
-	if (vol->trusts_server || !(vol->caps & RBP_CAN_FLUSH))
-		return;
-	if (atomic_load(&vol->written) != atomic_load(&vol->flushed))
+	if (!vol->trusts_server && (vol->caps & RBP_CAN_FLUSH))
 		atomic_store(&vol->lost_writes, true);
 }
 
-/* If a connection was lost meanwhile, the server may have died after it had done
- * the write. A flush by another connection would then succeed without it. */
+/* The server of a new connection knows nothing of writes that another one has
+ * done, and its flush would succeed without them. */
+void nbdvol_begin_life(struct nbdvol *vol)
+{
+	atomic_fetch_add(&vol->life, 1);
+	if (atomic_load(&vol->written) != atomic_load(&vol->flushed))
+		conn_remember_loss(vol);
+}
+
+/* If a connection was made meanwhile, the write may have been done before the
+ * server of that one was started. */
 static void conn_count_write(const struct nbdio *n)
 {
 	struct nbdvol *vol = n->conn->vol;
@@ -522,8 +529,6 @@ static void conn_lose(struct nbdconn *c)
 	 * sees its end. */
 	nbd_close(c->h);
 	c->h = NULL;
-	atomic_fetch_add(&c->vol->life, 1);
-	conn_remember_loss(c->vol);
 	conn_take_overdue(c, &overdue);
 	/* Oldest first: I/O that had been sent, then I/O that waits. */
 	conn_append(&c->sent, &c->waiting);
@@ -571,10 +576,6 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 	}
 	conn_count_up(c);
 	nbd_host->timer_stop(c->timer);
-	/* Other clients may have written to a server that has died since. */
-	if (!c->was_linked)
-		conn_remember_loss(c->vol);
-	c->was_linked = true;
 	c->gave_up = false;
 	c->ending = false;
 	c->h = h;

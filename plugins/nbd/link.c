@@ -244,8 +244,10 @@ struct nbd_handle *nbdlink_connect_again(struct nbdvol *vol, char *msg,
 		nbd_close(h);
 		h = NULL;
 	}
-	if (h)
-		link_measure(vol, h);
+	if (!h)
+		return NULL;
+	nbdvol_begin_life(vol);
+	link_measure(vol, h);
 	return h;
 }
 
@@ -256,24 +258,25 @@ void nbdqueue_wake(const struct nbdqueue *q)
 	eventfd_write(q->wake_fd, 1);
 }
 
-static struct nbdconn *link_wanted(struct nbdvol *vol)
+/* Returns a connection that is wanted and not made yet, or NULL. Called with the
+ * lock held. */
+static struct nbdconn *link_wanted(const struct nbdvol *vol)
 {
-	for (struct nbdconn *c = vol->conns; c; c = c->next) {
-		if (c->wants_link)
-			return c;
-	}
-	return NULL;
+	struct nbdconn *c = vol->conns;
+
+	while (c && (!c->wants_link || c->made))
+		c = c->next;
+	return c;
 }
 
-static void link_give(struct nbdconn *c, struct nbd_handle *h)
+static struct nbdconn *link_next(struct nbdvol *vol)
 {
-	c->linked_ms = nbdlink_now_ms();
-	pthread_mutex_lock(&c->vol->lock);
-	c->wants_link = false;
-	c->fresh = h;
-	if (c->home)
-		nbdqueue_wake(c->home);
-	pthread_mutex_unlock(&c->vol->lock);
+	struct nbdconn *c;
+
+	pthread_mutex_lock(&vol->lock);
+	c = link_wanted(vol);
+	pthread_mutex_unlock(&vol->lock);
+	return c;
 }
 
 /* Logs the reason once, and again only if it changes. */
@@ -281,10 +284,9 @@ static bool link_try(struct nbdvol *vol, struct nbdconn *c, char *said,
 		     size_t said_len)
 {
 	char msg[256] = "";
-	struct nbd_handle *h = nbdlink_connect_again(vol, msg, sizeof(msg));
 
-	if (h) {
-		link_give(c, h);
+	c->made = nbdlink_connect_again(vol, msg, sizeof(msg));
+	if (c->made) {
 		*said = '\0';
 		return true;
 	}
@@ -292,6 +294,41 @@ static bool link_try(struct nbdvol *vol, struct nbdconn *c, char *said,
 		nbd_host->log(vol->vol, RBP_WARNING, "%s; trying again", msg);
 	snprintf(said, said_len, "%s", msg);
 	return false;
+}
+
+/* Called with the lock held. */
+static void link_give(struct nbdconn *c)
+{
+	c->linked_ms = nbdlink_now_ms();
+	c->wants_link = false;
+	c->fresh = c->made;
+	c->made = NULL;
+	if (c->home)
+		nbdqueue_wake(c->home);
+}
+
+/* Connections that were lost together are used together: a write on the first of
+ * them would be in doubt when the second one is made. */
+static void link_give_all(struct nbdvol *vol)
+{
+	pthread_mutex_lock(&vol->lock);
+	for (struct nbdconn *c = vol->conns; c; c = c->next) {
+		if (c->made)
+			link_give(c);
+	}
+	pthread_mutex_unlock(&vol->lock);
+}
+
+/* False: an attempt has failed. */
+static bool link_try_all(struct nbdvol *vol, char *said, size_t said_len)
+{
+	bool is_made = true;
+	struct nbdconn *c;
+
+	while (is_made && (c = link_next(vol)))
+		is_made = link_try(vol, c, said, said_len);
+	link_give_all(vol);
+	return is_made;
 }
 
 /* The last pause is so short that I/O does not time out after a few of them. */
@@ -344,7 +381,7 @@ static void *link_main(void *arg)
 		was_short = link_was_short(c);
 		if (was_short)
 			link_pause(vol, &pause_ms);
-		if (!link_try(vol, c, said, sizeof(said)))
+		if (!link_try_all(vol, said, sizeof(said)))
 			link_pause(vol, &pause_ms);
 		else if (!was_short)
 			pause_ms = PAUSE_FIRST_MS;

@@ -91,7 +91,6 @@ static struct nbdconn *nbdvol_add_conn(struct nbdvol *vol, struct nbd_handle *h)
 		return NULL;
 	c->vol = vol;
 	c->h = h;
-	c->was_linked = h != NULL;
 	if (h)
 		nbdwire_begin(c);
 	TAILQ_INIT(&c->waiting);

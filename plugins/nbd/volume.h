@@ -86,7 +86,6 @@ struct nbdconn {
 	struct nbdio_list answered; /* answered by the server; they end next */
 	bool in_service;	    /* conn.c is working on it */
 	bool counts_as_down;	    /* in nbdvol.down_cnt */
-	bool was_linked;	    /* has ever been connected */
 	bool ending;		    /* the server has said that it shuts down */
 	bool gave_up;		    /* away for too long: I/O fails at once */
 	/* guarded by the lock of the volume */
@@ -94,7 +93,9 @@ struct nbdconn {
 	struct nbdio_list inbox;
 	struct nbd_handle *fresh; /* set by link.c */
 	bool wants_link;
-	uint64_t linked_ms; /* for link.c: of the last connection; 0: never */
+	/* for link.c */
+	struct nbd_handle *made; /* not given yet */
+	uint64_t linked_ms;	 /* of the last connection; 0: never */
 };
 
 struct nbdvol {
@@ -119,7 +120,8 @@ struct nbdvol {
 	atomic_bool lost_writes;
 	atomic_bool told_lost;
 	atomic_uint down_cnt; /* connections that are lost */
-	/* Lives of the server: each loss of a connection may be its death. */
+	/* Lives of the server: it may have been started anew before each
+	 * connection. */
 	atomic_uint life;
 
 	pthread_mutex_t lock; /* never held during a call that blocks */
@@ -151,6 +153,10 @@ bool nbdconn_note_data(struct nbdio *n, uint64_t at, uint64_t len);
  * base:allocation. */
 void nbdconn_note_extents(struct nbdio *n, const uint32_t *entries,
 			  size_t entry_cnt);
+
+/* Call when connections were made, before any of them is used. Writes that have
+ * ended and that no flush has covered may be lost. Thread: any. */
+void nbdvol_begin_life(struct nbdvol *vol);
 
 /* Moves the connection to @q. -ENOMEM: it has not moved. */
 int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q);

@@ -161,11 +161,12 @@ static struct {
 	int listen_fd;
 	pthread_t thread;
 	struct peer peers[PEER_MAX];
-	unsigned int peer_cnt;
+	atomic_uint peer_cnt;
 	/* guarded by the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t released;
 	bool holds;
+	unsigned int greets; /* peers that it answers; others wait. 0: all */
 	struct export export;
 	struct odd odd;
 	size_t step;	     /* sends so many bytes at once; 0: all */
@@ -553,6 +554,8 @@ static void *peer_main(void *arg)
 	struct export x;
 
 	pthread_mutex_lock(&server.lock);
+	while (server.greets && p >= server.peers + server.greets)
+		pthread_cond_wait(&server.released, &server.lock);
 	x = server.export;
 	pthread_mutex_unlock(&server.lock);
 	if (shake_hands(p, &x)) {
@@ -575,6 +578,7 @@ static void *server_main(void *arg)
 		/* Before it answers: a test compares it. */
 		server.peer_cnt++;
 		T_MUST(!pthread_create(&p->thread, NULL, peer_main, p));
+		t_host_wake();
 	}
 	return NULL;
 }
@@ -607,6 +611,14 @@ static void server_let_go(void)
 {
 	pthread_mutex_lock(&server.lock);
 	server.holds = false;
+	pthread_cond_broadcast(&server.released);
+	pthread_mutex_unlock(&server.lock);
+}
+
+static void server_greet(unsigned int cnt)
+{
+	pthread_mutex_lock(&server.lock);
+	server.greets = cnt;
 	pthread_cond_broadcast(&server.released);
 	pthread_mutex_unlock(&server.lock);
 }
@@ -1370,7 +1382,7 @@ static void write_beside_a_flush_is_not_covered(void **state)
 	stop();
 }
 
-/* A flush is in flight when another connection is lost, with a write that had
+/* A flush is in flight when another connection is made anew, with a write that had
  * ended. If the server died in between, the flush was answered by the next one,
  * which has never seen the write. */
 static void loss_beside_a_flush(void **state)
@@ -1389,7 +1401,7 @@ static void loss_beside_a_flush(void **state)
 	submit(&flush, 0, RBP_FLUSH, 0, 0, NULL);
 	wait_for_text(server.log, "F");
 	shutdown(server.peers[1].fd, SHUT_RDWR);
-	wait_for_text(host.log, "the connection to the server is lost");
+	wait_for_text(host.log, "connected to the server again");
 	server_let_go();
 	assert_int_equal(result(&flush), -EIO);
 	assert_true(has_text(host.log, "flushes fail from now on"));
@@ -1439,6 +1451,91 @@ static void answer_of_a_former_life(void **state)
 	assert_int_equal(result(&write), 0);
 	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), -EIO);
 	assert_true(has_text(host.log, "flushes fail from now on"));
+	stop();
+}
+
+/* While a connection is away, another one writes. The server that takes the new
+ * connection may have been started since. */
+static void write_before_a_new_connection(void **state)
+{
+	const struct export strange = { DISK_LEN, USUAL | MULTI_CONN,
+					.is_unknown = true };
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 2 };
+	struct t_request write = { 0 };
+
+	start(&s);
+	server_change(&strange);
+	shutdown(server.peers[0].fd, SHUT_RDWR);
+	wait_for_text(host.log, "trying again");
+	submit(&write, 1, RBP_WRITE, 0, 4096, buf);
+	assert_int_equal(result(&write), 0);
+	server_change(&s.export);
+	wait_for_text(host.log, "connected to the server again");
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), -EIO);
+	stop();
+}
+
+/* A connection that is lost says nothing about writes of another one, which
+ * flushes them. */
+static void flush_before_a_new_connection(void **state)
+{
+	const struct export strange = { DISK_LEN, USUAL | MULTI_CONN,
+					.is_unknown = true };
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 2 };
+	struct t_request write = { 0 };
+	struct t_request flush = { 0 };
+
+	start(&s);
+	submit(&write, 1, RBP_WRITE, 0, 4096, buf);
+	assert_int_equal(result(&write), 0);
+	server_change(&strange);
+	shutdown(server.peers[0].fd, SHUT_RDWR);
+	wait_for_text(host.log, "trying again");
+	submit(&flush, 1, RBP_FLUSH, 0, 0, NULL);
+	assert_int_equal(result(&flush), 0);
+	server_change(&s.export);
+	wait_for_text(host.log, "connected to the server again");
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), 0);
+	stop();
+}
+
+/* All connections are lost, and one of them is made before the others. A write on
+ * it would be in doubt when they are made, so it waits for them. */
+static void connections_come_back_together(void **state)
+{
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 2 };
+	struct t_request writes[2] = { 0 };
+
+	start(&s);
+	server_be_odd((struct odd){ ANSWER_NONE, CMD_WRITE, .cnt = 2 });
+	submit(&writes[0], 0, RBP_WRITE, 0, 4096, buf);
+	submit(&writes[1], 1, RBP_WRITE, 8192, 4096, buf);
+	t_host_kick(&host);
+	while (!has_text(server.log, "W4096@0") ||
+	       !has_text(server.log, "W4096@8192"))
+		t_host_turn(&host);
+	server_stop();
+	server_be_odd((struct odd){ 0 });
+	server_greet(1);
+	server_start();
+	while (server.peer_cnt < 2)
+		t_host_turn(&host);
+	/* The first one is made. */
+	assert_requests("");
+	server_greet(0);
+	assert_int_equal(result(&writes[0]), 0);
+	assert_int_equal(result(&writes[1]), 0);
+	wait_for_text(host.log, "connected to the server again");
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), 0);
 	stop();
 }
 
@@ -1682,6 +1779,9 @@ int main(void)
 	T_ADD(&t, write_beside_a_flush_is_not_covered);
 	T_ADD(&t, loss_beside_a_flush);
 	T_ADD(&t, answer_of_a_former_life);
+	T_ADD(&t, write_before_a_new_connection);
+	T_ADD(&t, flush_before_a_new_connection);
+	T_ADD(&t, connections_come_back_together);
 	T_ADD_ROWS(&t, life_rows, pieces_of_a_former_life);
 	T_ADD(&t, server_is_away);
 	T_ADD(&t, endless_wait);
