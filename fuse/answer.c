@@ -73,6 +73,12 @@ static void answer_write_done(struct reactor_op *op, int res,
 		answer_write_now(slot);
 		return;
 	}
+	/* The kernel could not make a thread (RLIMIT_NPROC, pids.max). */
+	if (res == -ECANCELED) {
+		dev_answers(slot->dev)->handed_min = SIZE_MAX;
+		answer_write_now(slot);
+		return;
+	}
 	reader_use_ring(dev_reader(slot->dev));
 	answer_sent(slot, res);
 }

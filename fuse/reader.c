@@ -17,11 +17,16 @@
 static void reader_read_ended(struct reader *rd, struct slot *slot, int res)
 {
 	if (res > 0) {
-		rd->large = (size_t)res >= LARGE_MIN;
+		rd->large = (size_t)res >= LARGE_MIN && !rd->alone;
 		dev_request(slot, (size_t)res);
 		return;
 	}
 	slots_put(dev_slots(rd->dev), slot);
+	/* The kernel could not make a thread (RLIMIT_NPROC, pids.max). */
+	if (res == -ECANCELED) {
+		rd->large = false;
+		rd->alone = true;
+	}
 	/* ENOENT: the kernel cancelled the request while it was read. */
 	if (res && res != -EAGAIN && res != -EINTR && res != -ENOENT &&
 	    res != -ECANCELED)

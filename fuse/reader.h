@@ -39,6 +39,7 @@ struct reader {
 	struct reactor_op *waiting; /* a read or the poll, NULL: none */
 	bool by_ring;
 	bool large; /* the last request was large */
+	bool alone; /* no thread of the kernel can be had */
 	bool stopped;
 };
 

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -170,6 +171,54 @@ static unsigned int helpers(void)
 	}
 	closedir(tasks);
 	return cnt;
+}
+
+/* The kernel makes no thread for this process. Root may have any number. */
+static void forbid_threads(void)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NPROC, &limit), 0);
+	limit.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NPROC, &limit), 0);
+	if (getuid() == 0)
+		assert_int_equal(setresuid(65534, 65534, 0), 0);
+}
+
+static void allow_threads(void)
+{
+	struct rlimit limit;
+
+	if (seteuid(0) == 0)
+		assert_int_equal(setresuid(0, 0, 0), 0);
+	assert_int_equal(getrlimit(RLIMIT_NPROC, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NPROC, &limit), 0);
+}
+
+/* Before other tests: a thread that the kernel has made waits for more work. */
+static void without_a_thread_of_the_kernel_this_one_copies(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	bool is_same;
+	int answer;
+	int read;
+
+	fill(r);
+	dev_answers(r->dev)->handed_min = 65537;
+	assert_int_equal(rig_read(r, 0, 65536), 0);
+	forbid_threads();
+	answer = rig_read(r, 512, RIG_MAX_WRITE);
+	is_same = !memcmp(r->data, r->target->disk + 512, RIG_MAX_WRITE);
+	r->large = true;
+	read = rig_read(r, 0, 512);
+	read |= rig_read(r, 0, 512);
+	allow_threads();
+	assert_int_equal(answer, 0);
+	assert_true(is_same);
+	assert_int_equal(read, 0);
+	assert_int_equal(helpers(), 0);
+	rig_free(r);
 }
 
 static void a_thread_of_the_kernel_copies_large_answers(void **state)
@@ -1187,6 +1236,7 @@ int main(void)
 	T_ADD_ROWS(&t, read_rows, reads);
 	T_ADD_ROWS(&t, write_rows, writes);
 	T_ADD_ROWS(&t, fail_rows, fails);
+	T_ADD(&t, without_a_thread_of_the_kernel_this_one_copies);
 	T_ADD(&t, a_thread_of_the_kernel_copies_large_answers);
 	T_ADD(&t, with_one_processor_this_thread_does);
 	T_ADD(&t, failed_read_is_told);

@@ -19,6 +19,7 @@
 
 #include "fuse/data.h"
 #include "fuse/ops.h"
+#include "fuse/reader.h"
 #include "fuse/slots.h"
 
 #define EDGE 4096
@@ -40,6 +41,8 @@ static bool request(struct slot *slot, const struct fuse_in_header *in)
 	assert_true(p < slot_head(slot) || p >= end);
 	p = (const uint8_t *)&slot->answer.header;
 	assert_true(p < slot_head(slot) || p >= end);
+	if (((struct rig *)dev_owner(slot->dev))->large)
+		dev_reader(slot->dev)->large = true;
 	return data_request(slot, in);
 }
 

@@ -29,6 +29,7 @@ struct rig {
 	int kernel; /* our end of the socket */
 	uint64_t unique;
 	bool ended;
+	bool large; /* requests count as large for the reader */
 	/* the last answer */
 	struct fuse_out_header out;
 	uint8_t data[RIG_MAX_WRITE];
