@@ -267,37 +267,50 @@ static int conn_extents(void *user, const char *context, uint64_t offset,
 	return 0;
 }
 
-/* ---- a server that is silent ---- */
+/* ---- a request without an answer ---- */
 
 /* The server has a request to answer. */
-static void conn_begin_silence(struct nbdconn *c)
+static void conn_begin_timeout(struct nbdconn *c)
 {
 	if (TAILQ_EMPTY(&c->sent))
-		c->heard_ms = nbdlink_now_ms();
-	if (c->silence_is_set || !c->vol->timeout_ms)
+		c->oldest_ms = nbdlink_now_ms();
+	if (c->timeout_is_set || !c->vol->timeout_ms)
 		return;
-	c->silence_is_set = true;
-	nbd_host->timer_set(c->silence, c->vol->timeout_ms);
+	c->timeout_is_set = true;
+	nbd_host->timer_set(c->timeout, c->vol->timeout_ms);
+}
+
+static const char *conn_op_name(const struct rbp_io *io)
+{
+	static const char *const names[] = {
+		[RBP_READ] = "read",   [RBP_WRITE] = "write",
+		[RBP_FLUSH] = "flush", [RBP_UNMAP] = "trim",
+		[RBP_ZERO] = "zero",   [RBP_EXTENT] = "block status",
+	};
+
+	return names[io->op];
 }
 
 /* Shutting a connection down makes it a lost one, which is handled as usual. */
-static void conn_silent(void *user)
+static void conn_timed_out(void *user)
 {
 	struct nbdconn *c = user;
-	uint64_t silent_ms = nbdlink_now_ms() - c->heard_ms;
+	const struct nbdio *oldest = TAILQ_FIRST(&c->sent);
+	uint64_t waited_ms = nbdlink_now_ms() - c->oldest_ms;
 
-	c->silence_is_set = false;
-	if (!c->h || TAILQ_EMPTY(&c->sent))
+	c->timeout_is_set = false;
+	if (!c->h || !oldest)
 		return;
-	if (silent_ms < c->vol->timeout_ms) {
-		c->silence_is_set = true;
-		nbd_host->timer_set(c->silence, c->vol->timeout_ms - silent_ms);
+	if (waited_ms < c->vol->timeout_ms) {
+		c->timeout_is_set = true;
+		nbd_host->timer_set(c->timeout, c->vol->timeout_ms - waited_ms);
 		return;
 	}
 	nbd_host->log(
 		c->vol->vol, RBP_WARNING,
-		"the server has not answered for %llu seconds: connecting "
-		"anew",
+		"the server has not answered a %s for %llu seconds: connecting "
+		"anew; if it is only slow, give the volume a longer timeout=",
+		conn_op_name(oldest->io),
 		(unsigned long long)(c->vol->timeout_ms / 1000));
 	shutdown(nbd_aio_get_fd(c->h), SHUT_RDWR);
 }
@@ -392,7 +405,7 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 		return;
 	}
 	conn_enter_life(c->vol, n);
-	conn_begin_silence(c);
+	conn_begin_timeout(c);
 	n->piece = conn_piece(c->vol, n);
 	n->err = 0;
 	n->got = 0;
@@ -635,7 +648,6 @@ static void conn_read(struct nbdconn *c)
 	unsigned int rounds = 0;
 	int left = 0;
 
-	c->heard_ms = nbdlink_now_ms();
 	while (conn_read_one(c, &left) && ++rounds < ANSWERS_MAX &&
 	       !TAILQ_EMPTY(&c->sent) && conn_has_more(c, &left))
 		;
@@ -649,7 +661,6 @@ static void conn_use_wire(struct nbdconn *c, uint32_t events)
 		c->wire.is_blocked = false;
 	if (!(events & ~(uint32_t)RBP_WRITABLE))
 		return;
-	c->heard_ms = nbdlink_now_ms();
 	while (nbdwire_read(c) && ++reads < READS_MAX)
 		;
 }
@@ -688,10 +699,16 @@ static void conn_settle(struct nbdconn *c, bool flush)
 
 static void conn_service(struct nbdconn *c, uint32_t events)
 {
+	const struct nbdio *oldest = TAILQ_FIRST(&c->sent);
+
 	if (c->wire.is_used)
 		conn_use_wire(c, events);
 	else
 		conn_tell_libnbd(c, events);
+	/* The server has answered the oldest request: the time of the next one
+	 * begins. */
+	if (TAILQ_FIRST(&c->sent) != oldest)
+		c->oldest_ms = nbdlink_now_ms();
 	conn_settle(c, /* flush= */ true);
 }
 
@@ -752,11 +769,11 @@ int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q)
 	bool has_all;
 
 	c->timer = nbd_host->timer_add(q->queue, conn_give_up, c);
-	c->silence = nbd_host->timer_add(q->queue, conn_silent, c);
+	c->timeout = nbd_host->timer_add(q->queue, conn_timed_out, c);
 	if (c->h)
 		c->watch = nbd_host->watch_add(q->queue, nbd_aio_get_fd(c->h),
 					       conn_events(c), conn_ready, c);
-	has_all = c->timer && c->silence && (c->watch || !c->h);
+	has_all = c->timer && c->timeout && (c->watch || !c->h);
 	if (!has_all) {
 		nbdconn_release(c);
 		return -ENOMEM;
@@ -764,7 +781,7 @@ int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q)
 	if (!c->h)
 		nbd_host->timer_set(c->timer, c->vol->wait_ms);
 	if (!TAILQ_EMPTY(&c->sent))
-		conn_begin_silence(c);
+		conn_begin_timeout(c);
 	return 0;
 }
 
@@ -774,12 +791,12 @@ void nbdconn_release(struct nbdconn *c)
 		nbd_host->watch_del(c->watch);
 	if (c->timer)
 		nbd_host->timer_del(c->timer);
-	if (c->silence)
-		nbd_host->timer_del(c->silence);
+	if (c->timeout)
+		nbd_host->timer_del(c->timeout);
 	c->watch = NULL;
 	c->timer = NULL;
-	c->silence = NULL;
-	c->silence_is_set = false;
+	c->timeout = NULL;
+	c->timeout_is_set = false;
 }
 
 void nbdconn_free(struct nbdconn *c)

@@ -367,8 +367,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		{ "wait", RBP_NUMBER, "30",
 		  "seconds that I/O waits for a server that is away" },
 		{ "timeout", RBP_NUMBER, "60",
-		  "seconds that a server may be silent while it has I/O; 0: "
-		  "no limit" },
+		  "seconds that a server may take to answer a request; 0: no "
+		  "limit" },
 		{ "multi-conn", RBP_BOOL, "on",
 		  "a connection for each thread, where the server offers it" },
 		{ "trust-server", RBP_BOOL, "off",

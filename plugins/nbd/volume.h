@@ -11,7 +11,15 @@
  *   link.c     a thread that connects, so that no worker waits for a name server
  *
  * A lost connection is made again. Meanwhile its I/O waits, and is then sent
- * again. If the server has died, writes that had ended and were not covered by
+ * again. A connection counts as lost, too, when the server has not answered its
+ * oldest request for too long, whatever else it answers: a request that is stuck
+ * in the server would be open for ever, and with it each task management function
+ * and login that awaits it. A request's time begins when all older ones are
+ * answered. So the length of the queue does not count against a slow server, but
+ * a single flush or trim that takes longer does. Such a request does not go round
+ * for ever: it fails when it is lost again nbdvol.wait_ms after its first loss.
+ *
+ * If the server has died, writes that had ended and were not covered by
  * a flush may be lost: then every later flush fails.
  */
 #ifndef NBD_VOLUME_H
@@ -78,11 +86,11 @@ struct nbdconn {
 	struct nbdwire wire;  /* while it is connected */
 	struct rbp_watch *watch;
 	struct rbp_timer *timer;
-	struct rbp_timer *silence; /* limits the silence of the server */
-	bool silence_is_set;
-	uint64_t heard_ms;	    /* nbdlink_now_ms() of its last answer */
+	struct rbp_timer *timeout; /* limits the time of the oldest request */
+	bool timeout_is_set;
+	uint64_t oldest_ms; /* nbdlink_now_ms() when it became the oldest */
 	struct nbdio_list waiting;  /* waits for a connection */
-	struct nbdio_list sent;	    /* the server has them */
+	struct nbdio_list sent;	    /* the server has them; oldest first */
 	struct nbdio_list answered; /* answered by the server; they end next */
 	bool in_service;	    /* conn.c is working on it */
 	bool counts_as_down;	    /* in nbdvol.down_cnt */
@@ -102,7 +110,7 @@ struct nbdvol {
 	struct rbp_vol *vol;
 	char *uri;
 	uint64_t wait_ms;
-	uint64_t timeout_ms; /* 0: a server may be silent for ever */
+	uint64_t timeout_ms; /* 0: the server may take any time to answer */
 	bool trusts_server;
 	bool read_only; /* requested by the SPEC */
 	uint64_t salt;	/* random; the server cannot know it */

@@ -306,6 +306,41 @@ t_check 'ends' end_target
 kill $again
 pkill -P $again
 
+# ---- a server that answers all requests but one
+
+# Reads from 1 MiB on wait until there is no file "stuck".
+touch "$T/stuck"
+serve eval thread_model='echo parallel' get_size='echo 64M' pread="
+	if [ \$4 -ge 1048576 ]; then
+		echo >>'$T/requests'
+		while [ -e '$T/stuck' ]; do sleep 0.1; done
+	fi
+	head -c \$3 /dev/zero"
+t_target --threads 1 --backing "$(uri),name=one,timeout=1,wait=2"
+t_mount --io-timeout 300 "$URI" "$M" 2>"$T/mount.log" ||
+	t_bail "$(cat "$T/mount.log")"
+read_at() { dd if="$M/one" of=/dev/null bs=4k count=1 skip="$1" iflag=direct; }
+read_at 256 2>/dev/null &
+stuck=$!
+# The server is never silent meanwhile.
+answered=0
+while ! t_has_ended $stuck && read_at 0 2>/dev/null; do
+	answered=$((answered + 1))
+done
+t_check 'a request that is always stuck fails' fails wait $stuck
+t_check 'others are answered meanwhile' test "$answered" -gt 10
+t_check 'the log names it' grep -q 'has not answered a read for 1 seconds' \
+	"$T/target.log"
+rm "$T/requests"
+read_at 256 2>/dev/null &
+stuck=$!
+is_sent_again() { [ "$(wc -l <"$T/requests")" -gt 1 ]; }
+t_wait_for 60 is_sent_again
+rm "$T/stuck"
+t_check 'one that is stuck for a while is done' wait $stuck
+t_check 'ends' end_target
+stop
+
 # A server that accepts connections and does not answer.
 mkdir -p "$T/mnt"
 serve --filter=delay memory 64M rdelay=3600
@@ -313,7 +348,7 @@ t_target --backing "$(uri),name=silent,timeout=1,wait=2"
 t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 t_check 'I/O of a silent server fails' fails dd if="$T/mnt/silent" of="$T/x" \
 	bs=4k count=1 iflag=direct
-t_check 'the log says so' grep -q 'has not answered for 1 seconds' \
+t_check 'the log says so' grep -q 'has not answered a read for 1 seconds' \
 	"$T/target.log"
 crash
 serve memory 64M

@@ -1710,29 +1710,104 @@ static void export_grows(void **state)
 	stop();
 }
 
-/* An answer restarts the time. */
-static void silent_server(void **state)
+/* The timer of the store, which is set again when the time is not over. */
+static void fire_timeout(void)
 {
-	const struct setup s = { usual, .wait_s = 30, .timeout_s = 60,
-				 .queue_cnt = 1 };
-	struct t_request r = { 0 };
-
-	start(&s);
-	server_be_odd((struct odd){ ANSWER_NONE, CMD_READ, .cnt = 1 });
-	submit(&r, 0, RBP_READ, 0, 4096, buf);
-	wait_for_text(server.log, "R4096@0");
-	atomic_store(&later_s, 40);
-	assert_int_equal(run(RBP_WRITE, 0, 0, 512, buf), 0);
-	atomic_store(&later_s, 61);
-	t_host_fire(&host, 60000);
-	assert_false(has_text(host.log, "has not answered"));
-	atomic_store(&later_s, 101);
 	for (unsigned int i = 0; i < T_HOST_TIMERS; i++) {
-		if (host.timers[i].is_set)
+		if (host.timers[i].is_set && host.timers[i].delay_ms <= 60000)
 			t_host_fire(&host, host.timers[i].delay_ms);
 	}
-	assert_true(has_text(host.log, "has not answered for 60 seconds"));
-	assert_int_equal(result(&r), 0);
+}
+
+static const struct setup limited = {
+	{ DISK_LEN, USUAL }, .wait_s = 90, .timeout_s = 60, .queue_cnt = 1
+};
+
+struct stuck_row {
+	const char *name;
+	enum rbp_op op;
+	uint16_t type;
+	uint64_t len;
+	bool has_unflushed;
+	int res;
+	const char *said;
+};
+
+static const struct stuck_row stuck_rows[] = {
+	{ "a read is made again", RBP_READ, CMD_READ, 4096, false, 0,
+	  "has not answered a read for 60 seconds" },
+	{ "so is a trim", RBP_UNMAP, CMD_TRIM, 4096, false, 0,
+	  "has not answered a trim for 60 seconds" },
+	{ "so is a flush of nothing", RBP_FLUSH, CMD_FLUSH, 0, false, 0,
+	  "has not answered a flush for 60 seconds" },
+	{ "a flush of writes that may be lost fails", RBP_FLUSH, CMD_FLUSH, 0,
+	  true, -EIO, "has not answered a flush for 60 seconds" },
+};
+
+/* The server never answers one request, and goes on with others. */
+static void stuck_request(void **state)
+{
+	const struct stuck_row *row = *state;
+	struct t_request r = { 0 };
+
+	start(&limited);
+	if (row->has_unflushed)
+		assert_int_equal(run(RBP_WRITE, 0, 0, 512, buf), 0);
+	server_be_odd((struct odd){ ANSWER_NONE, row->type, .cnt = 1 });
+	submit(&r, 0, row->op, 0, row->len, buf);
+	atomic_store(&later_s, 40);
+	assert_int_equal(run(RBP_EXTENT, 0, 0, 512, NULL), 0);
+	fire_timeout();
+	assert_false(has_text(host.log, "has not answered"));
+	atomic_store(&later_s, 61);
+	assert_int_equal(run(RBP_EXTENT, 0, 0, 512, NULL), 0);
+	fire_timeout();
+	assert_true(has_text(host.log, row->said));
+	assert_int_equal(result(&r), row->res);
+	stop();
+}
+
+/* The time of a request begins when the server has answered all older ones: a slow
+ * server that works off a queue is not taken for a stuck one. */
+static void slow_server(void **state)
+{
+	struct t_request first = { 0 };
+	struct t_request second = { 0 };
+
+	start(&limited);
+	server_be_odd((struct odd){ ANSWER_HOLD, CMD_READ, .cnt = 2 });
+	submit(&first, 0, RBP_READ, 0, 4096, buf);
+	submit(&second, 0, RBP_READ, 4096, 4096, buf + 4096);
+	wait_for_text(server.log, "R4096@0");
+	atomic_store(&later_s, 40);
+	server_let_go();
+	assert_int_equal(result(&first), 0);
+	wait_for_text(server.log, "R4096@4096");
+	atomic_store(&later_s, 99);
+	fire_timeout();
+	assert_false(has_text(host.log, "has not answered"));
+	server_let_go();
+	assert_int_equal(result(&second), 0);
+	stop();
+}
+
+/* A request that is stuck on each connection fails. */
+static void request_is_always_stuck(void **state)
+{
+	struct t_request r = { 0 };
+
+	start(&limited);
+	server_be_odd((struct odd){ ANSWER_NONE, CMD_READ, .cnt = 1000 });
+	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	for (int times = 1; times <= 3; times++) {
+		assert_false(t_host_has_ended(&host, &r));
+		atomic_store(&later_s, times * 61);
+		assert_int_equal(run(RBP_EXTENT, 0, 0, 512, NULL), 0);
+		fire_timeout();
+		assert_int_equal(run(RBP_EXTENT, 0, 0, 512, NULL), 0);
+	}
+	assert_int_equal(result(&r), -EIO);
+	assert_true(has_text(host.log, "lost again and again for 90 seconds"));
 	stop();
 }
 
@@ -1789,7 +1864,9 @@ int main(void)
 	T_ADD_ROWS(&t, change_rows, other_export);
 	T_ADD_ROWS(&t, change_rows, other_export_for_a_new_queue);
 	T_ADD(&t, export_grows);
-	T_ADD(&t, silent_server);
+	T_ADD_ROWS(&t, stuck_rows, stuck_request);
+	T_ADD(&t, slow_server);
+	T_ADD(&t, request_is_always_stuck);
 	T_ADD(&t, no_memory_for_a_connection);
 	T_ADD(&t, old_host);
 	return t_run(&t);
