@@ -227,20 +227,11 @@ void ctl_print_json_line(const json_t *out)
 
 /* ---- limits ---- */
 
-static void print_limits(const char *name, const json_t *layer)
-{
-	const char *key;
-	json_t *value;
-
-	if (strcmp(ctl_field(layer, "plugin"), "qos") != 0)
-		return;
-	fputs(name, stdout);
-	json_object_foreach(json_object_get(layer, "parameters"), key, value)
-		printf(" %s=%s", key, json_string_value(value));
-	putchar('\n');
-}
-
-void ctl_print_qos(const json_t *out)
+/* Calls @take with the parameters of each layer qos in the configuration @out. */
+static void find_limits(const json_t *out,
+			void (*take)(const char *name, json_t *parameters,
+				     void *user),
+			void *user)
 {
 	json_t *vols =
 		json_object_get(json_object_get(out, "config"), "backing");
@@ -250,9 +241,46 @@ void ctl_print_qos(const json_t *out)
 	size_t k;
 
 	json_array_foreach(vols, i, vol) {
-		json_array_foreach(json_object_get(vol, "layer"), k, layer)
-			print_limits(ctl_field(vol, "name"), layer);
+		json_array_foreach(json_object_get(vol, "layer"), k, layer) {
+			if (!strcmp(ctl_field(layer, "plugin"), "qos"))
+				take(ctl_field(vol, "name"),
+				     json_object_get(layer, "parameters"),
+				     user);
+		}
 	}
+}
+
+static void print_limits(const char *name, json_t *parameters, void *user)
+{
+	const char *key;
+	json_t *value;
+
+	fputs(name, stdout);
+	json_object_foreach(parameters, key, value)
+		printf(" %s=%s", key, json_string_value(value));
+	putchar('\n');
+}
+
+void ctl_print_qos(const json_t *out)
+{
+	find_limits(out, print_limits, NULL);
+}
+
+static void append_limits(const char *name, json_t *parameters, void *limits)
+{
+	json_array_append_new(limits, json_pack("{sssO?}", "name", name,
+						"parameters", parameters));
+}
+
+void ctl_print_qos_json(const json_t *out)
+{
+	json_t *limits = json_array();
+	json_t *all;
+
+	find_limits(out, append_limits, limits);
+	all = json_pack("{so}", "limits", limits);
+	ctl_print_json(all);
+	json_decref(all);
 }
 
 /* ---- events ---- */

@@ -22,6 +22,8 @@ void ctl_print_json(const json_t *out);
 
 /* The limits in the configuration @out. */
 void ctl_print_qos(const json_t *out);
+/* {"limits": [{"name", "parameters"}]}: one for each layer qos. */
+void ctl_print_qos_json(const json_t *out);
 void ctl_print_event(const json_t *out);
 /* In one line. */
 void ctl_print_json_line(const json_t *out);

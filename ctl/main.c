@@ -22,6 +22,7 @@ struct ctl_args {
 	/* Of the verb, unless its arguments ask for another one. */
 	const char *method;
 	void (*print)(const json_t *out);
+	void (*print_json)(const json_t *out); /* for --json */
 };
 
 struct ctl_verb {
@@ -100,8 +101,11 @@ static json_t *make_qos(struct ctl_args *a)
 {
 	json_t *keys;
 
-	if (a->cnt == 0)
+	if (a->cnt == 0) {
+		/* The answer is the whole configuration. */
+		a->print_json = ctl_print_qos_json;
 		return json_object();
+	}
 	if (a->cnt == 1) {
 		log_error("qos %s: give KEY=VALUE, such as iops=500",
 			  a->arg[0]);
@@ -324,6 +328,7 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		return ctl_check(a);
 	a->method = verb->method;
 	a->print = verb->print;
+	a->print_json = ctl_print_json;
 	in = verb->make(a);
 	if (!in)
 		return a->code;
@@ -336,7 +341,7 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 	}
 	ctl_tell_warning(out);
 	if (a->opt->json)
-		ctl_print_json(out);
+		a->print_json(out);
 	else if (a->print)
 		a->print(out);
 	if (verb->print == ctl_print_changes && !strcmp(verb->name, "diff") &&

@@ -222,6 +222,15 @@ t_refused 'a plugin that there is not is refused' 'no such plugin' \
 t_check 'the limit is what it was' grep -q '"iops": "700"' <(ctl show)
 t_check 'qos is short for it' exits 0 ctl qos slow iops=900 burst=50
 t_check 'qos lists the limits' grep -qx 'slow iops=900 burst=50' <(ctl qos)
+limits_of() { # VOLUME: as --json lists them, with the names of all keys
+	ctl --json qos | python3 -c '
+import json, sys
+a = json.load(sys.stdin)
+print(list(a), [v["parameters"] for v in a["limits"] if v["name"] == sys.argv[1]])
+' "$1"
+}
+t_check 'so it does with --json, and nothing else' test "$(limits_of slow)" = \
+	"['limits'] [{'iops': '900', 'burst': '50'}]"
 t_check 'a limit without a value is wrong usage' exits 2 ctl qos slow iops
 t_check 'so is none' exits 2 ctl qos slow
 t_refused 'a volume without limits gets none' 'no such plugin' ctl qos stays iops=1

@@ -97,6 +97,16 @@ static const struct print_row {
 	  "{'config':{'backing':[{'name':'disk','layer':[{'plugin':'log'},"
 	  "{'plugin':'qos','parameters':{'iops':'100'}}]},{'name':'free'}]}}",
 	  "disk iops=100\n" },
+	{ "limits as JSON", ctl_print_qos_json,
+	  "{'config':{'threads':2,'backing':[{'name':'disk','layer':[{'plugin':"
+	  "'log'},{'plugin':'qos','parameters':{'iops':'100'}}]},{'name':"
+	  "'free'}]}}",
+	  "{\n  \"limits\": [\n    {\n      \"name\": \"disk\",\n"
+	  "      \"parameters\": {\n        \"iops\": \"100\"\n      }\n"
+	  "    }\n  ]\n}\n" },
+	{ "no limits as JSON", ctl_print_qos_json,
+	  "{'config':{'backing':[{'name':'free'}]}}",
+	  "{\n  \"limits\": []\n}\n" },
 	{ "a configuration", ctl_print_config, "{'config':{'a':1}}",
 	  "{\n  \"a\": 1\n}\n" },
 	{ "JSON in a line", ctl_print_json_line, "{'a':[1,2]}",
