@@ -149,6 +149,20 @@ static bool configuration_serves(const struct configuration *c,
 	return false;
 }
 
+/* The file is the only source of the options. */
+static bool configuration_check_options(struct configuration *c,
+					const char *path)
+{
+	struct error e;
+	const char *option = target_options_complete(&c->opt, &e);
+
+	if (!option)
+		return true;
+	log_error("%s:%u: %s%s%s", path, configuration_line(path, option),
+		  option, *option ? ": " : "", e.text);
+	return false;
+}
+
 static enum option_verdict configuration_check(struct configuration *c)
 {
 	const char *path = c->opt.check;
@@ -162,7 +176,7 @@ static enum option_verdict configuration_check(struct configuration *c)
 	    !configuration_serves(c, path) ||
 	    !configuration_check_volumes(c, path) ||
 	    !configuration_check_user(c, path) ||
-	    !target_options_finish(&c->opt))
+	    !configuration_check_options(c, path))
 		return OPTION_BAD;
 	printf("%s: correct: %u volume%s, ", path, c->opt.backing_cnt,
 	       c->opt.backing_cnt == 1 ? "" : "s");

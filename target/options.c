@@ -601,45 +601,52 @@ static void target_options_fill_in(struct target_options *opt)
 		opt->buffers = OPTIONS_BUFFERS_DEFAULT;
 }
 
-/* Checks combinations of options. */
-static bool target_options_check(const struct target_options *opt)
+/* For a conflict that belongs to no single option. */
+#define OPTIONS_NONE ""
+
+/* Checks combinations of options. NULL: they are right. */
+static const char *target_options_conflict(const struct target_options *opt,
+					   struct error *e)
 {
 	char size[SIZE_TEXT_SIZE];
 
 	if (!HAVE_JSON &&
 	    (opt->config || opt->check || opt->control || opt->auto_save)) {
-		log_error("--config, --check, --control and --auto-save: built "
-			  "without jansson");
-		return false;
+		error_refuse(e, "--config, --check, --control and --auto-save: "
+				"built without jansson");
+		return OPTIONS_NONE;
 	}
 	if (!HAVE_HTTP && opt->metrics) {
-		log_error("--metrics '%s': built without libmicrohttpd; use "
-			  "--metrics-file",
-			  opt->metrics);
-		return false;
+		error_refuse(e,
+			     "'%s': built without libmicrohttpd; use "
+			     "metrics-file",
+			     opt->metrics);
+		return "metrics";
 	}
 	if (opt->backing_cnt == 0 && !opt->control) {
-		log_error(
+		error_refuse(
+			e,
 			"nothing to serve: give at least one --backing (a file, "
 			"a block device, or ram:SIZE); try --help");
-		return false;
+		return OPTIONS_NONE;
 	}
 	if (opt->auto_save && !opt->config) {
-		log_error("--auto-save: there is no --config to save to");
-		return false;
+		error_refuse(e, "there is no --config to save to");
+		return "auto-save";
 	}
 	if (opt->check_plugin && opt->backing_cnt > 1) {
-		log_error("--check-plugin serves nothing: leave out --backing");
-		return false;
+		error_refuse(e, "it serves nothing: leave out --backing");
+		return "check-plugin";
 	}
 	if (opt->buffers / opt->threads < OPTIONS_BUFFERS_MIN) {
-		log_error("--buffers %s: too small, give at least %uM for "
-			  "each thread",
-			  size_format(opt->buffers, size),
-			  OPTIONS_BUFFERS_MIN >> 20);
-		return false;
+		error_refuse(e,
+			     "%s is too small for %u threads, give at least "
+			     "%uM for each",
+			     size_format(opt->buffers, size), opt->threads,
+			     OPTIONS_BUFFERS_MIN >> 20);
+		return "buffers";
 	}
-	return true;
+	return NULL;
 }
 
 void target_options_init(struct target_options *opt)
@@ -668,10 +675,21 @@ enum option_verdict target_options_add(int argc, char **argv,
 	return OPTION_BAD;
 }
 
-bool target_options_finish(struct target_options *opt)
+const char *target_options_complete(struct target_options *opt, struct error *e)
 {
 	target_options_fill_in(opt);
-	return target_options_check(opt);
+	return target_options_conflict(opt, e);
+}
+
+bool target_options_finish(struct target_options *opt)
+{
+	struct error e;
+	const char *option = target_options_complete(opt, &e);
+
+	if (option)
+		log_error("%s%s%s%s", *option ? "--" : "", option,
+			  *option ? ": " : "", e.text);
+	return !option;
 }
 
 enum option_verdict target_options_parse(int argc, char **argv,

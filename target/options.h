@@ -74,7 +74,11 @@ void target_options_init(struct target_options *opt);
 enum option_verdict target_options_add(int argc, char **argv,
 				       struct target_options *opt);
 /* Fills in the defaults that depend on other options, and checks combinations
- * of options. False: one line was logged. */
+ * of options. Return: NULL, or the name of the option to change ("": none alone),
+ * and @e says why. */
+const char *target_options_complete(struct target_options *opt,
+				    struct error *e);
+/* The same for a command line. False: one line was logged. */
 bool target_options_finish(struct target_options *opt);
 
 /* All three, without a configuration file. Always free @ret_opt with

@@ -102,6 +102,12 @@ refused 'so is one that is no number' '1: metrics: .*not ADDR:PORT' \
 	'{ "metrics": "9560x", "backing": [ "ram:1M" ] }'
 refused 'so is an address of metrics that is none' '1: metrics: .*not ADDR:PORT' \
 	'{ "metrics": "localhost.:9560", "backing": [ "ram:1M" ] }'
+refused 'so are buffers that do not suffice for the threads' \
+	'3: buffers: 4 MiB is too small for 2 threads, give at least 4M for each' '{
+	"threads": 2,
+	"buffers": "4M", "backing": [ "ram:1M" ] }'
+t_refused 'the command line is told with its own words' \
+	'--buffers: 4 MiB is too small' rdma-target --threads 2 --buffers 4M --backing ram:1M
 t_refused 'a target that would listen elsewhere does not start' '1 to 65535' \
 	timeout 10 rdma-target --listen srp+tcp://127.0.0.1:1 --metrics 99999 --backing ram:1M
 for addr in 9560 127.0.0.1:9560 '[::1]:9560' ::1:9560 '[fe80::1%lo]:9560'; do
@@ -150,6 +156,6 @@ t_check 'the command line adds to the volumes of the file' \
 kill "$T_TARGET"
 wait "$T_TARGET"
 t_refused 'a value of the command line replaces that of the file' \
-	'buffers 4 MiB.*too small' \
+	'buffers: 4 MiB is too small' \
 	rdma-target --config "$T/c.json" --threads 2 --buffers 4M
 t_done

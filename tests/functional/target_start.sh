@@ -110,7 +110,7 @@ refused "block size that is none" "1000" "${here[@]}" \
 	--backing "$work/disk.img,block-size=1000"
 refused "buffers that do not parse" "--buffers 'lots'" --buffers lots "${disk[@]}"
 refused "buffers that are too small" "too small" --buffers 1M "${disk[@]}"
-refused "buffers that are too small for two" "too small.*for each thread" \
+refused "buffers that are too small for two" "too small for 2 threads, .*4M for each" \
 	--buffers 4M --threads 2 "${disk[@]}"
 refused "buffers that are just enough" "$work/none.img.*does not exist" \
 	--buffers 4M "${here[@]}" --backing "$work/none.img"
