@@ -9,29 +9,30 @@
 #include "target/port/port_change.h"
 
 struct manage_rules {
+	const struct manage_allow *from;
 	struct volume *vol; /* NULL: the rules of the target */
 	struct access_rules rules;
 };
 
-struct manage_rules_call {
-	const struct manage_rules *list;
+struct manage_allow_change {
 	unsigned int cnt;
 	unsigned int ended;
+	struct manage_rules list[];
 };
 
 static void manage_run_rules(struct server *s, void *arg)
 {
-	struct manage_rules_call *call = arg;
+	struct manage_allow_change *c = arg;
 
-	for (unsigned int i = 0; i < call->cnt; i++) {
-		const struct manage_rules *r = &call->list[i];
+	for (unsigned int i = 0; i < c->cnt; i++) {
+		const struct manage_rules *r = &c->list[i];
 
 		if (r->vol)
 			r->vol->allow = r->rules;
 		else
 			s->port.allow = r->rules;
 	}
-	call->ended = port_rules_changed(&s->port);
+	c->ended = port_rules_changed(&s->port);
 }
 
 static bool manage_read_rules(struct manage *m, const struct manage_allow *from,
@@ -42,6 +43,7 @@ static bool manage_read_rules(struct manage *m, const struct manage_allow *from,
 	json_t *rule;
 	size_t i;
 
+	to->from = from;
 	to->vol = from->volume ? manage_served(m, from->volume) : NULL;
 	if (from->volume && !to->vol)
 		return manage_refuse_unknown(f, from->volume);
@@ -67,37 +69,48 @@ static void manage_note_rules(struct manage *m, const struct manage_allow *from)
 		json_object_del(owner, "allow");
 }
 
-bool manage_set_allow(struct manage *m, const struct manage_allow *allow,
-		      unsigned int cnt, unsigned int *ret_ended,
-		      struct manage_fault *f)
+struct manage_allow_change *
+manage_prepare_allow(struct manage *m, const struct manage_allow *allow,
+		     unsigned int cnt, struct manage_fault *f)
 {
-	_cleanup_free_ struct manage_rules *list = calloc(cnt, sizeof(*list));
-	struct manage_rules_call call = { .list = list, .cnt = cnt };
+	struct manage_allow_change *c =
+		calloc(1, sizeof(*c) + cnt * sizeof(*c->list));
+	bool good = c;
 
-	if (!list)
-		return manage_refuse(f, "target", "allow", "out of memory");
-	for (unsigned int i = 0; i < cnt; i++) {
-		if (!manage_read_rules(m, &allow[i], &list[i], f))
-			return false;
-	}
-	if (server_call(m->server, manage_run_rules, &call))
+	if (!c)
+		manage_refuse(f, "target", "allow", "out of memory");
+	for (; good && c->cnt < cnt; c->cnt++)
+		good = manage_read_rules(m, &allow[c->cnt], &c->list[c->cnt],
+					 f);
+	if (good)
+		return c;
+	free(c);
+	return NULL;
+}
+
+bool manage_make_allow(struct manage *m, struct manage_allow_change *c,
+		       unsigned int *ret_ended, struct manage_fault *f)
+{
+	if (server_call(m->server, manage_run_rules, c))
 		return manage_refuse_end(f);
-	for (unsigned int i = 0; i < cnt; i++)
-		manage_note_rules(m, &allow[i]);
+	for (unsigned int i = 0; i < c->cnt; i++)
+		manage_note_rules(m, c->list[i].from);
 	manage_changed(m);
-	*ret_ended = call.ended;
+	*ret_ended = c->ended;
 	return true;
 }
 
-static void manage_run_limits(struct server *s, void *arg)
+bool manage_set_allow(struct manage *m, const struct manage_allow *allow,
+		      unsigned int *ret_ended, struct manage_fault *f)
 {
-	const struct target_options *opt = arg;
+	_cleanup_free_ struct manage_allow_change *c =
+		manage_prepare_allow(m, allow, /* cnt= */ 1, f);
 
-	s->port.limits = opt->limits;
+	return c && manage_make_allow(m, c, ret_ended, f);
 }
 
-bool manage_set_limits(struct manage *m, const json_t *config,
-		       struct manage_fault *f)
+bool manage_read_limits(const json_t *config, struct port_limits *ret,
+			struct manage_fault *f)
 {
 	struct target_options *opt = calloc(1, sizeof(*opt));
 	struct config_fault fault;
@@ -107,11 +120,25 @@ bool manage_set_limits(struct manage *m, const json_t *config,
 		return manage_refuse(f, "target", "", "out of memory");
 	target_options_init(opt);
 	good = config_store(config, opt, &fault);
-	if (!good)
+	if (good)
+		*ret = opt->limits;
+	else
 		manage_refuse(f, "target", fault.place, "%s", fault.text);
-	else if (server_call(m->server, manage_run_limits, opt))
-		good = manage_refuse_end(f);
 	target_options_free(opt);
 	free(opt);
 	return good;
+}
+
+static void manage_run_limits(struct server *s, void *arg)
+{
+	const struct port_limits *limits = arg;
+
+	s->port.limits = *limits;
+}
+
+bool manage_set_limits(struct manage *m, struct port_limits *limits,
+		       struct manage_fault *f)
+{
+	return !server_call(m->server, manage_run_limits, limits) ||
+	       manage_refuse_end(f);
 }

@@ -15,13 +15,27 @@ struct manage_allow {
 	const json_t *rules; /* canonical; NULL: none */
 };
 
-/* Sets @cnt lists of rules at once, so that nobody sees a volume by the new rules of
- * one and the old ones of another. *ret_ended: sessions that end by it. */
+/* A change of rules that needs no more memory. free() it. */
+struct manage_allow_change;
+
+/* Reads @cnt lists of rules, which are borrowed. Changes nothing. NULL: refused. */
+struct manage_allow_change *
+manage_prepare_allow(struct manage *m, const struct manage_allow *allow,
+		     unsigned int cnt, struct manage_fault *f);
+/* Sets them at once, so that nobody sees a volume by the new rules of one and the old
+ * ones of another. The volumes are served as before manage_prepare_allow(). *ret_ended:
+ * sessions that end by it. False: the target is stopping. */
+bool manage_make_allow(struct manage *m, struct manage_allow_change *c,
+		       unsigned int *ret_ended, struct manage_fault *f);
+/* Both, for one list. */
 bool manage_set_allow(struct manage *m, const struct manage_allow *allow,
-		      unsigned int cnt, unsigned int *ret_ended,
-		      struct manage_fault *f);
-/* Takes the limits of @config. */
-bool manage_set_limits(struct manage *m, const json_t *config,
+		      unsigned int *ret_ended, struct manage_fault *f);
+
+/* Reads the limits of @config. */
+bool manage_read_limits(const json_t *config, struct port_limits *ret,
+			struct manage_fault *f);
+/* Takes them. False: the target is stopping. */
+bool manage_set_limits(struct manage *m, struct port_limits *limits,
 		       struct manage_fault *f);
 
 #endif

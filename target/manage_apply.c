@@ -19,6 +19,10 @@ struct apply {
 	json_t *want;	 /* a copy, with the names of served volumes */
 	json_t *changes; /* described in manage_apply.h */
 	struct manage_fault *f;
+	/* What apply_prepare() reads and allocates. */
+	struct manage_allow *allow;
+	struct manage_allow_change *rules;
+	struct port_limits limits;
 };
 
 /* ---- the difference ---- */
@@ -379,61 +383,117 @@ static bool apply_add_volumes(struct apply *a, json_t *added)
 
 /* Of the target, and of the volumes: those that were added have the rules that were
  * for the meantime. */
-static bool apply_change_rules(struct apply *a)
+static bool apply_prepare_rules(struct apply *a)
 {
 	json_t *vols = json_object_get(a->want, "backing");
-	_cleanup_free_ struct manage_allow *allow =
-		calloc(json_array_size(vols) + 1, sizeof(*allow));
 	unsigned int cnt = 0;
-	unsigned int ended;
 	json_t *vol;
 	size_t i;
 
-	if (!allow)
+	a->allow = calloc(json_array_size(vols) + 1, sizeof(*a->allow));
+	if (!a->allow)
 		return manage_refuse(a->f, "target", "", "out of memory");
 	if (apply_differs(a, "allow"))
-		allow[cnt++].rules = json_object_get(a->want, "allow");
+		a->allow[cnt++].rules = json_object_get(a->want, "allow");
 	json_array_foreach(vols, i, vol)
-		allow[cnt++] = (struct manage_allow){
+		a->allow[cnt++] = (struct manage_allow){
 			.volume =
 				json_string_value(json_object_get(vol, "name")),
 			.rules = json_object_get(vol, "allow"),
 		};
-	return !cnt || manage_set_allow(a->m, allow, cnt, &ended, a->f);
+	if (cnt)
+		a->rules = manage_prepare_allow(a->m, a->allow, cnt, a->f);
+	return !cnt || a->rules;
 }
 
-/* Stores the value, except for rules, which manage_set_allow() stores. */
-static void apply_set(struct apply *a, const char *key)
+/* Returns the key of a change of the target that is only a value in the configuration,
+ * or a limit. NULL: it is another change, which a function of its own makes. */
+static const char *apply_setting(const struct apply *a, const json_t *change)
+{
+	const char *object =
+		json_string_value(json_object_get(change, "object"));
+	const char *key = json_string_value(json_object_get(change, "field"));
+
+	if (strcmp(object, "target") != 0 || !strcmp(key, "allow") ||
+	    (!strcmp(key, "listen") && apply_is_live(a, key)))
+		return NULL;
+	return key;
+}
+
+static void apply_set(const struct apply *a, json_t *config, const char *key)
 {
 	json_t *want = json_object_get(a->want, key);
 
 	if (want)
-		json_object_set(a->m->config, key, want);
+		json_object_set(config, key, want);
 	else
-		json_object_del(a->m->config, key);
-	a->m->generation++;
+		json_object_del(config, key);
+}
+
+static bool apply_has_limits(const struct apply *a)
+{
+	const json_t *change;
+	size_t i;
+
+	json_array_foreach(a->changes, i, change) {
+		const char *key = apply_setting(a, change);
+
+		if (key && apply_is_live(a, key))
+			return true;
+	}
+	return false;
+}
+
+static bool apply_prepare_limits(struct apply *a)
+{
+	json_t *config = json_copy(a->m->config);
+	const json_t *change;
+	bool good;
+	size_t i;
+
+	if (!config)
+		return manage_refuse(a->f, "target", "", "out of memory");
+	json_object_del(config, "backing");
+	json_array_foreach(a->changes, i, change) {
+		const char *key = apply_setting(a, change);
+
+		if (key)
+			apply_set(a, config, key);
+	}
+	good = manage_read_limits(config, &a->limits, a->f);
+	json_decref(config);
+	return good;
+}
+
+/* The volumes that come are served, but none has gone. */
+static bool apply_prepare(struct apply *a)
+{
+	return apply_prepare_rules(a) &&
+	       (!apply_has_limits(a) || apply_prepare_limits(a));
+}
+
+static bool apply_change_rules(struct apply *a)
+{
+	unsigned int ended;
+
+	return !a->rules || manage_make_allow(a->m, a->rules, &ended, a->f);
 }
 
 static bool apply_change_settings(struct apply *a)
 {
-	bool limits = false;
-	json_t *change;
+	const json_t *change;
 	size_t i;
 
 	json_array_foreach(a->changes, i, change) {
-		const char *key =
-			json_string_value(json_object_get(change, "field"));
+		const char *key = apply_setting(a, change);
 
-		if (strcmp(json_string_value(json_object_get(change, "object")),
-			   "target") != 0)
+		if (!key)
 			continue;
-		if (!strcmp(key, "allow") ||
-		    (!strcmp(key, "listen") && apply_is_live(a, key)))
-			continue;
-		apply_set(a, key);
-		limits = limits || apply_is_live(a, key);
+		apply_set(a, a->m->config, key);
+		a->m->generation++;
 	}
-	return !limits || manage_set_limits(a->m, a->m->config, a->f);
+	return !apply_has_limits(a) ||
+	       manage_set_limits(a->m, &a->limits, a->f);
 }
 
 /* Their use was checked before any change, but other initiators may have logged in
@@ -502,8 +562,8 @@ static bool apply_remove_listeners(struct apply *a)
 }
 
 /*
- * What may fail comes first, and what was added can be undone. Volumes that go are gone
- * before the rules change: nobody sees them by wider ones.
+ * What may fail comes first, also for lack of memory, and what was added can be undone.
+ * Volumes that go are gone before the rules change: nobody sees them by wider ones.
  */
 static bool apply_do(struct apply *a)
 {
@@ -511,7 +571,7 @@ static bool apply_do(struct apply *a)
 	json_t *listeners = json_array();
 	json_t *volumes = json_array();
 	bool good = apply_add_listeners(a, listeners) &&
-		    apply_add_volumes(a, volumes) &&
+		    apply_add_volumes(a, volumes) && apply_prepare(a) &&
 		    (!a->how->prune || apply_remove_volumes(a));
 
 	if (!good) {
@@ -564,6 +624,8 @@ bool manage_apply(struct manage *m, const json_t *want,
 		apply_compare_settings(&a);
 	if (good && !how->dry_run && json_array_size(a.changes))
 		good = apply_all(&a);
+	free(a.allow);
+	free(a.rules);
 	json_decref(a.want);
 	if (good)
 		*ret_changes = a.changes;

@@ -572,7 +572,7 @@ static void method_set_allow(void *user, const json_t *in,
 		return;
 	}
 	manage_lock(m);
-	if (manage_set_allow(m, &allow, /* cnt= */ 1, &ended, &f)) {
+	if (manage_set_allow(m, &allow, &ended, &f)) {
 		method_log_change(allow.volume, "allow");
 		method_changed(m, json_pack("{si}", "ended", (int)ended), ret);
 	} else {

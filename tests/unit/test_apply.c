@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "target/manage.h"
+#include "target/manage_apply.h"
 #include "target/port/task_mgmt.h"
 #include "tests/lib/t_json.h"
 #include "tests/lib/t_server.h"
@@ -282,6 +282,69 @@ static void prune_without_memory_removes_nothing(void **state)
 	free(before);
 	/* What was taken for the first volume keeps it from nothing. */
 	t_server_ask("RemoveVolume", t_json("{'name': 'a'}"));
+}
+
+/* While a configuration is applied: 0: all succeed; n: the n-th one fails. */
+static _Thread_local unsigned int failing_calloc;
+static atomic_uint fails_calloc; /* of the next one */
+
+void *__real_calloc(size_t cnt, size_t size);
+void *__wrap_calloc(size_t cnt, size_t size);
+void *__wrap_calloc(size_t cnt, size_t size)
+{
+	if (failing_calloc && --failing_calloc == 0)
+		return NULL;
+	return __real_calloc(cnt, size);
+}
+
+bool __real_manage_apply(struct manage *m, const json_t *want,
+			 const struct manage_apply *how, json_t **ret_changes,
+			 struct manage_fault *f);
+bool __wrap_manage_apply(struct manage *m, const json_t *want,
+			 const struct manage_apply *how, json_t **ret_changes,
+			 struct manage_fault *f);
+bool __wrap_manage_apply(struct manage *m, const json_t *want,
+			 const struct manage_apply *how, json_t **ret_changes,
+			 struct manage_fault *f)
+{
+	bool good;
+
+	failing_calloc = fails_calloc;
+	good = __real_manage_apply(m, want, how, ret_changes, f);
+	/* All have succeeded before the one that should fail. */
+	if (failing_calloc)
+		fails_calloc = 0;
+	failing_calloc = 0;
+	return good;
+}
+
+/* Whatever memory is lacking. */
+static void apply_without_memory_changes_nothing(void **state)
+{
+	const char *apply =
+		t_json("{'config': {'max-logins': 5, 'allow': ['10.0.0.7'], "
+		       "'backing': ['ram:1M,name=x', "
+		       "'file,name=f,allow=10.0.0.6']}, 'prune': true}");
+	char *before = look();
+	const json_t *answer;
+	unsigned int n;
+	char *after;
+
+	for (n = 1;; n++) {
+		fails_calloc = n;
+		answer = t_server_call("Apply", apply);
+		if (!fails_calloc)
+			break;
+		assert_string_equal(t_json_text(answer, "error"), REFUSED);
+		after = look();
+		assert_string_equal(after, before);
+		free(after);
+	}
+	free(before);
+	assert_true(n > 1);
+	assert_null(json_object_get(answer, "error"));
+	t_json_expect(t_server_ask("GetConfig", NULL), "config.max-logins",
+		      "5");
 }
 
 /* ---- saving ---- */
@@ -663,6 +726,7 @@ int main(void)
 	T_ADD_ROWS(&t, undone, refused_change_is_undone);
 	T_ADD(&t, prune_asks_before_it_changes_anything);
 	T_ADD(&t, prune_without_memory_removes_nothing);
+	T_ADD(&t, apply_without_memory_changes_nothing);
 	T_ADD_ROWS(&t, saved, change_is_saved);
 	T_ADD(&t, versions_before_are_kept);
 	T_ADD_ROWS(&t, not_saved, refused_save_keeps_the_file);
