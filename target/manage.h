@@ -45,6 +45,7 @@ struct manage {
 	json_t *added;
 	/* Times that the file was written or applied; written with the lock. */
 	_Atomic unsigned int file_uses;
+	bool reads_end;		      /* guarded by manage_read.c */
 	_Atomic unsigned int reloads; /* asked of manage_begin_reload() */
 	pthread_t reloader; /* only for the main thread, like the next */
 	bool has_reloader;

@@ -3,6 +3,7 @@
 
 #include "target/control/config_text.h"
 #include "target/manage_apply.h"
+#include "target/manage_read.h"
 #include "target/manage_session.h"
 #include "target/server_volumes.h"
 
@@ -19,43 +20,47 @@ static bool reload_apply(struct manage *m, const json_t *want,
 	return good;
 }
 
+static void reload_read_file(const char *path, struct manage_file *file)
+{
+	file->config = config_read(path, &file->e);
+}
+
 /*
- * Returns what the file says, and takes the lock. NULL: the reason is in @e.
+ * Reads the file, and takes the lock.
  *
- * The file may be on a server that does not answer, so it is read without the lock. If it
- * is saved (--auto-save) or applied meanwhile, what was read is old, and would undo a
- * change: it is read again.
+ * If the file is saved (--auto-save) or applied meanwhile, what was read is old, and
+ * would undo a change: it is read again.
  */
-static json_t *reload_read(struct manage *m, struct error *e)
+static void reload_read(struct manage *m, struct manage_file *ret)
 {
 	for (;;) {
 		unsigned int uses = atomic_load(&m->file_uses);
-		json_t *want = config_read(m->server->opt->config, e);
 
+		manage_read_file(m, reload_read_file, ret);
 		manage_lock(m);
 		if (uses == atomic_load(&m->file_uses))
-			return want;
+			return;
 		manage_unlock(m);
-		json_decref(want);
+		manage_file_drop(ret);
 	}
 }
 
 static bool reload_file(struct manage *m, json_t **ret_changes,
 			struct manage_fault *f)
 {
-	struct error e;
-	json_t *want;
+	struct manage_file file;
 	bool good;
 
 	if (!m->file) {
 		*ret_changes = json_array();
 		return true;
 	}
-	want = reload_read(m, &e);
-	good = want ? reload_apply(m, want, ret_changes, f)
-		    : manage_refuse(f, "configuration", "", "%s", e.text);
+	reload_read(m, &file);
+	good = file.config ? reload_apply(m, file.config, ret_changes, f)
+			   : manage_refuse(f, "configuration", "", "%s",
+					   file.e.text);
 	manage_unlock(m);
-	json_decref(want);
+	manage_file_drop(&file);
 	if (good)
 		manage_await_sessions(m);
 	return good;

@@ -17,7 +17,7 @@ bool manage_reload(struct manage *m, json_t **ret_changes,
 /* The same on a thread of its own. While that runs, it is done once more after that,
  * however often it is asked for. Thread: main, as for the next function. */
 void manage_begin_reload(struct manage *m);
-/* Waits for the end of that thread. */
+/* Waits for the end of that thread, after manage_end_reads(). */
 void manage_await_reload(struct manage *m);
 
 #endif

@@ -5,6 +5,7 @@
 #include "target/control/control.h"
 #include "target/manage.h"
 #include "target/manage_methods.h"
+#include "target/manage_read.h"
 #include "target/manage_reload.h"
 
 int server_manage_open(struct server *s, struct error *e)
@@ -39,6 +40,8 @@ int server_manage_start(struct server *s, struct error *e)
 void server_manage_stop(struct server *s)
 {
 	server_calls_close(s);
+	if (s->manage)
+		manage_end_reads(s->manage);
 	control_destroy(s->control);
 	s->control = NULL;
 	if (s->manage)

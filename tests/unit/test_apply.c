@@ -63,6 +63,12 @@ static int stop(void **state)
 	return 0;
 }
 
+static int leave(void **state)
+{
+	t_server_leave();
+	return 0;
+}
+
 /* All but the generation, which grows with changes that are undone. */
 static char *look(void)
 {
@@ -519,10 +525,42 @@ static void refused_save_keeps_the_file(void **state)
 
 /* ---- reading again ---- */
 
-/* The linker puts this before config_read(): once, it waits with the file read. */
+/* Reading a file hangs, once. */
 static atomic_bool holds_reader;
 static sem_t has_read;
 static sem_t goes_on;
+static sem_t has_gone_on;
+
+static void hold_reader(void)
+{
+	sem_init(&has_read, 0, 0);
+	sem_init(&goes_on, 0, 0);
+	sem_init(&has_gone_on, 0, 0);
+	atomic_store(&holds_reader, true);
+}
+
+static void await_reader(void)
+{
+	sem_wait(&has_read);
+}
+
+static void let_reader_go_on(void)
+{
+	sem_post(&goes_on);
+	sem_wait(&has_gone_on);
+	sem_destroy(&has_gone_on);
+	sem_destroy(&goes_on);
+	sem_destroy(&has_read);
+}
+
+static void maybe_hold(void)
+{
+	if (!atomic_exchange(&holds_reader, false))
+		return;
+	sem_post(&has_read);
+	sem_wait(&goes_on);
+	sem_post(&has_gone_on);
+}
 
 json_t *__real_config_read(const char *path, struct error *e);
 json_t *__wrap_config_read(const char *path, struct error *e);
@@ -530,10 +568,7 @@ json_t *__wrap_config_read(const char *path, struct error *e)
 {
 	json_t *config = __real_config_read(path, e);
 
-	if (atomic_exchange(&holds_reader, false)) {
-		sem_post(&has_read);
-		sem_wait(&goes_on);
-	}
+	maybe_hold();
 	return config;
 }
 
@@ -590,19 +625,25 @@ static void hangup_reads_the_file_again(void **state)
 
 static void hangup_while_reloading_reloads_again(void **state)
 {
-	sem_init(&has_read, 0, 0);
-	sem_init(&goes_on, 0, 0);
 	t_server_write("c.json", t_json("{'max-logins': 9}"));
-	atomic_store(&holds_reader, true);
+	hold_reader();
 	t_server_signal(SIGHUP);
-	sem_wait(&has_read);
+	await_reader();
 	t_server_write("c.json", t_json("{'max-host-logins': 8}"));
 	t_server_signal(SIGHUP);
 	t_server_await_log("it will be applied again after that");
-	sem_post(&goes_on);
+	let_reader_go_on();
 	t_server_await_log("configuration: change target: max-host-logins");
-	sem_destroy(&goes_on);
-	sem_destroy(&has_read);
+}
+
+/* The file may be on a server that never answers. */
+static void end_does_not_wait_for_a_reload(void **state)
+{
+	hold_reader();
+	t_server_signal(SIGHUP);
+	await_reader();
+	assert_int_equal(t_server_end(SIGTERM), 0);
+	let_reader_go_on();
 }
 
 /* ---- the default address ---- */
@@ -697,14 +738,12 @@ static void change_while_reloading_stays(void **state)
 {
 	const char *change;
 
-	sem_init(&has_read, 0, 0);
-	sem_init(&goes_on, 0, 0);
-	atomic_store(&holds_reader, true);
+	hold_reader();
 	t_server_signal(SIGHUP);
-	sem_wait(&has_read);
+	await_reader();
 	t_server_ask("SetAllow", t_json("{'rules': ['10.0.0.7']}"));
 	t_server_write("c.json", t_json("{'max-logins': 9}"));
-	sem_post(&goes_on);
+	let_reader_go_on();
 	t_server_await_log("configuration: change target: max-logins");
 	/* The one of SetAllow, and none by the file. */
 	change = strstr(t_server_log(), "configuration: change target: allow");
@@ -712,8 +751,6 @@ static void change_while_reloading_stays(void **state)
 	assert_null(strstr(change + 1, "configuration: change target: allow"));
 	t_json_expect(t_server_ask("GetConfig", NULL), "config.allow",
 		      "['10.0.0.7']");
-	sem_destroy(&goes_on);
-	sem_destroy(&has_read);
 }
 
 int main(void)
@@ -721,6 +758,7 @@ int main(void)
 	static struct t_table t;
 	size_t with_file;
 	size_t with_default;
+	size_t with_end;
 
 	T_ADD_ROWS(&t, differences, difference_is_told_and_made);
 	T_ADD_ROWS(&t, undone, refused_change_is_undone);
@@ -741,11 +779,13 @@ int main(void)
 	T_ADD(&t, change_saves_itself);
 	T_ADD(&t, change_that_is_not_saved_warns);
 	T_ADD(&t, change_while_reloading_stays);
+	with_end = t.cnt;
+	T_ADD(&t, end_does_not_wait_for_a_reload);
 	for (size_t i = 0; i < t.cnt; i++) {
 		t.tests[i].setup_func = i < with_file	   ? start
 					: i < with_default ? start_default
 							   : start_auto_save;
-		t.tests[i].teardown_func = stop;
+		t.tests[i].teardown_func = i < with_end ? stop : leave;
 	}
 	return t_run(&t);
 }
