@@ -78,6 +78,7 @@ int manage_create(struct server *s, json_t *config, const json_t *file,
 	m->generation = 1;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->shown_lock, NULL);
+	pthread_cond_init(&m->saves_ended, NULL);
 	*ret = m;
 	return 0;
 }
@@ -154,6 +155,7 @@ void manage_destroy(struct manage *m)
 	json_decref(m->added);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->shown_lock);
+	pthread_cond_destroy(&m->saves_ended);
 	free(m);
 }
 
@@ -194,6 +196,18 @@ bool manage_lock_soon(struct manage *m, int64_t *ret_seconds)
 	since = m->locked_ms;
 	*ret_seconds = since ? (manage_now_ms() - since) / 1000 : 0;
 	return false;
+}
+
+unsigned int manage_await_saves(struct manage *m)
+{
+	unsigned int uses;
+
+	pthread_mutex_lock(&m->lock);
+	while (m->saves)
+		pthread_cond_wait(&m->saves_ended, &m->lock);
+	uses = m->file_uses;
+	pthread_mutex_unlock(&m->lock);
+	return uses;
 }
 
 json_t *manage_shown(struct manage *m, uint64_t *ret_generation)

@@ -45,6 +45,9 @@ struct manage {
 	json_t *added;
 	/* Times that the file was written or applied; written with the lock. */
 	_Atomic unsigned int file_uses;
+	/* Saves that are reading the file, without the lock. Guarded by it. */
+	unsigned int saves;
+	pthread_cond_t saves_ended;
 	bool reads_end;		      /* guarded by manage_read.c */
 	_Atomic unsigned int reloads; /* asked of manage_begin_reload() */
 	pthread_t reloader; /* only for the main thread, like the next */
@@ -67,6 +70,9 @@ void manage_unlock(struct manage *m);
 /* For a query, which shall not wait for a change that hangs. False: not locked; a change
  * is being made for *ret_seconds. */
 bool manage_lock_soon(struct manage *m, int64_t *ret_seconds);
+
+/* Waits until no change is being saved. Returns the value of file_uses. */
+unsigned int manage_await_saves(struct manage *m);
 
 /* Returns a copy of the configuration, and its generation, without a change that
  * is being made; does not wait for it. NULL: out of memory. */

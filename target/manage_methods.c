@@ -137,6 +137,8 @@ static void method_log_change(const char *name, const char *field)
 static void method_changed(struct manage *m, json_t *parameters,
 			   struct control_result *ret)
 {
+	/* Others may change it while this is saved. */
+	json_int_t generation = (json_int_t)m->generation;
 	struct manage_fault f;
 
 	if (m->server->opt->auto_save && !manage_save(m, false, &f)) {
@@ -147,8 +149,7 @@ static void method_changed(struct manage *m, json_t *parameters,
 			json_sprintf("this is done, but not saved: %s: %s",
 				     f.object, f.reason));
 	}
-	json_object_set_new(parameters, "generation",
-			    json_integer((json_int_t)m->generation));
+	json_object_set_new(parameters, "generation", json_integer(generation));
 	ret->parameters = parameters;
 }
 

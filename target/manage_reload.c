@@ -28,17 +28,17 @@ static void reload_read_file(const char *path, struct manage_file *file)
 /*
  * Reads the file, and takes the lock.
  *
- * If the file is saved (--auto-save) or applied meanwhile, what was read is old, and
- * would undo a change: it is read again.
+ * If the file is saved (--auto-save) or applied meanwhile, or a change is still to be
+ * saved, what was read is old, and would undo a change: it is read again.
  */
 static void reload_read(struct manage *m, struct manage_file *ret)
 {
 	for (;;) {
-		unsigned int uses = atomic_load(&m->file_uses);
+		unsigned int uses = manage_await_saves(m);
 
 		manage_read_file(m, reload_read_file, ret);
 		manage_lock(m);
-		if (uses == atomic_load(&m->file_uses))
+		if (uses == atomic_load(&m->file_uses) && !m->saves)
 			return;
 		manage_unlock(m);
 		manage_file_drop(ret);

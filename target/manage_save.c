@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/directory.h"
 #include "target/control/config_text.h"
+#include "target/manage_read.h"
 
 #define SAVE_VERSIONS 3
 #define SAVE_PATH_MAX (PATH_MAX + 16) /* and ".1.new" */
@@ -118,21 +119,41 @@ static int save_replace(const char *path, mode_t mode, const char *old,
 	return err;
 }
 
-/* Returns the present text of the file, which the caller frees. NULL: there is
- * no complete text, and @e says why. */
-static char *save_old_text(const char *path, bool *ret_has_volumes,
-			   struct error *e)
+/* For manage_read_file(). Of a file without a complete text, it has only the place and
+ * the reason. */
+static void save_read_file(const char *path, struct manage_file *file)
 {
 	char *blanked = NULL;
-	json_t *json = config_read_json(path, &blanked, e);
-	char *text;
+	struct stat st;
 
-	*ret_has_volumes =
-		json && json_array_size(json_object_get(json, "backing")) > 0;
+	file->place = config_place_of(path);
+	if (!file->place)
+		return;
+	file->mode = stat(file->place, &st) ? 0600 : st.st_mode & 0777;
+	file->config = config_read_json(file->place, &blanked, &file->e);
 	free(blanked);
-	text = json ? config_read_text(path, e) : NULL;
-	json_decref(json);
-	return text;
+	if (file->config)
+		file->text = config_read_text(file->place, &file->e);
+}
+
+/* Others may change the configuration meanwhile, and save it: then this reads their
+ * file. So it does when a change takes long, in which somebody may edit the file. */
+static void save_read(struct manage *m, struct manage_file *ret)
+{
+	int64_t ignored;
+
+	manage_unlock(m);
+	for (;;) {
+		unsigned int uses = atomic_load(&m->file_uses);
+
+		manage_read_file(m, save_read_file, ret);
+		if (manage_lock_soon(m, &ignored)) {
+			if (uses == atomic_load(&m->file_uses))
+				return;
+			manage_unlock(m);
+		}
+		manage_file_drop(ret);
+	}
 }
 
 static bool save_refuse(const struct manage *m, struct manage_fault *f, int err)
@@ -153,42 +174,35 @@ struct save_form {
 	bool force;
 };
 
-static bool save_at(struct manage *m, const char *path,
-		    const struct save_form *form, struct manage_fault *f)
+static bool save_text(struct manage *m, const struct manage_file *old,
+		      const struct save_form *form, struct manage_fault *f)
 {
-	bool had_volumes;
-	struct error e;
-	_cleanup_free_ char *old = save_old_text(path, &had_volumes, &e);
-	struct stat st;
-	mode_t mode = stat(path, &st) ? 0600 : st.st_mode & 0777;
+	bool had_volumes =
+		old->text &&
+		json_array_size(json_object_get(old->config, "backing")) > 0;
 	int err;
 
+	if (!old->place)
+		return manage_refuse(f, "configuration", "", "%s",
+				     old->e.err ? old->e.text
+						: "out of memory");
 	/* Somebody is editing it. */
-	if (!old && e.err != -ENOENT && !form->force)
+	if (!old->text && old->e.err != -ENOENT && !form->force)
 		return manage_refuse(f, "configuration", "",
 				     "%s; what is there would be lost: correct "
 				     "it, or replace it with --force",
-				     e.text);
+				     old->e.text);
 	if (form->is_empty && had_volumes && !form->force)
 		return manage_refuse(f, "configuration", "backing",
 				     "there are no volumes now, and %s has "
 				     "some; --force replaces it",
-				     path);
-	if (old && !strcmp(old, form->text))
+				     old->place);
+	if (old->text && !strcmp(old->text, form->text))
 		return true;
-	err = save_replace(path, mode, old, form->text);
+	err = save_replace(old->place, old->mode, old->text, form->text);
 	/* It may have been replaced, although not all went well. */
 	atomic_fetch_add(&m->file_uses, 1);
 	return !err || save_refuse(m, f, err);
-}
-
-static bool save_text(struct manage *m, const struct save_form *form,
-		      struct manage_fault *f)
-{
-	_cleanup_free_ char *path = config_place_of(m->server->opt->config);
-
-	return path ? save_at(m, path, form, f)
-		    : manage_refuse(f, "configuration", "", "out of memory");
 }
 
 /* Volumes of the command line are left out, because they are added again at the
@@ -227,22 +241,20 @@ static char *manage_text_of(const json_t *form)
 	return text;
 }
 
-bool manage_save(struct manage *m, bool force, struct manage_fault *f)
+static bool save_over(struct manage *m, const struct manage_file *old,
+		      bool force, struct manage_fault *f)
 {
 	json_t *form = NULL;
 	char *text = NULL;
 	bool good = false;
 
-	if (!m->file)
-		return manage_refuse(f, "configuration", "",
-				     "the target was started without --config");
 	if (!save_has_no_conflict(m, f))
 		return false;
 	form = manage_saved_form(m);
 	text = form ? manage_text_of(form) : NULL;
 	if (text) {
 		good = save_text(
-			m,
+			m, old,
 			&(struct save_form){
 				.text = text,
 				.is_empty = !json_object_get(form, "backing"),
@@ -254,5 +266,23 @@ bool manage_save(struct manage *m, bool force, struct manage_fault *f)
 	}
 	json_decref(form);
 	free(text);
+	return good;
+}
+
+bool manage_save(struct manage *m, bool force, struct manage_fault *f)
+{
+	struct manage_file old;
+	bool good;
+
+	if (!m->file)
+		return manage_refuse(f, "configuration", "",
+				     "the target was started without --config");
+	m->saves++;
+	save_read(m, &old);
+	good = !old.is_given_up ? save_over(m, &old, force, f)
+				: manage_refuse_end(f);
+	m->saves--;
+	pthread_cond_broadcast(&m->saves_ended);
+	manage_file_drop(&old);
 	return good;
 }

@@ -6,6 +6,10 @@
  * FILE.2 and FILE.3 are the earlier versions. Comments are lost.
  *
  * Thread: any but a worker's; with the lock of the struct manage. Blocks.
+ *
+ * manage_save() gives the lock up while it reads the file, whose server may not answer.
+ * What it writes includes the changes of others meanwhile. A reload waits for it: the
+ * file does not have the change yet, and would undo it.
  */
 #ifndef TARGET_MANAGE_SAVE_H
 #define TARGET_MANAGE_SAVE_H

@@ -548,6 +548,22 @@ const json_t *t_server_call(const char *method, const char *in)
 	return take_answer(server.control_fd, method);
 }
 
+int t_server_begin(const char *method, const char *in)
+{
+	int fd = connect_control();
+
+	send_call(fd, method, in, /* more= */ false);
+	return fd;
+}
+
+const json_t *t_server_finish(int fd, const char *method)
+{
+	const json_t *answer = take_answer(fd, method);
+
+	close(fd);
+	return answer;
+}
+
 int t_server_follow(void)
 {
 	int fd = connect_control();

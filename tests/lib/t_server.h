@@ -64,6 +64,11 @@ const json_t *t_server_call(const char *method, const char *in);
 /* The same of a method that succeeds: returns its parameters. */
 const json_t *t_server_ask(const char *method, const char *in);
 
+/* Calls it on a connection of its own, and does not wait; or waits for the answer, and
+ * closes the connection. */
+int t_server_begin(const char *method, const char *in);
+const json_t *t_server_finish(int fd, const char *method);
+
 /* Follows the events from its return on; the caller closes the descriptor. Waits for the
  * next one. */
 int t_server_follow(void);

@@ -562,6 +562,19 @@ static void maybe_hold(void)
 	sem_post(&has_gone_on);
 }
 
+json_t *__real_config_read_json(const char *path, char **ret_text,
+				struct error *e);
+json_t *__wrap_config_read_json(const char *path, char **ret_text,
+				struct error *e);
+json_t *__wrap_config_read_json(const char *path, char **ret_text,
+				struct error *e)
+{
+	json_t *config = __real_config_read_json(path, ret_text, e);
+
+	maybe_hold();
+	return config;
+}
+
 json_t *__real_config_read(const char *path, struct error *e);
 json_t *__wrap_config_read(const char *path, struct error *e);
 json_t *__wrap_config_read(const char *path, struct error *e)
@@ -636,6 +649,23 @@ static void hangup_while_reloading_reloads_again(void **state)
 	t_server_await_log("configuration: change target: max-host-logins");
 }
 
+/* What is saved has the change that was made meanwhile. */
+static void change_while_saving_is_saved(void **state)
+{
+	const json_t *answer;
+	int fd;
+
+	hold_reader();
+	fd = t_server_begin("Save", NULL);
+	await_reader();
+	t_server_ask("RemoveVolume", t_json("{'name': 'a'}"));
+	let_reader_go_on();
+	answer = t_server_finish(fd, "Save");
+	assert_null(json_object_get(answer, "error"));
+	expect_file("c.json", "{" FILE_LIMITS ", " FILE_LISTEN
+			      ", 'backing': [" SAVED_F "]}");
+}
+
 /* The file may be on a server that never answers. */
 static void end_does_not_wait_for_a_reload(void **state)
 {
@@ -643,6 +673,18 @@ static void end_does_not_wait_for_a_reload(void **state)
 	t_server_signal(SIGHUP);
 	await_reader();
 	assert_int_equal(t_server_end(SIGTERM), 0);
+	let_reader_go_on();
+}
+
+static void end_does_not_wait_for_a_save(void **state)
+{
+	int fd;
+
+	hold_reader();
+	fd = t_server_begin("Save", NULL);
+	await_reader();
+	assert_int_equal(t_server_end(SIGTERM), 0);
+	close(fd);
 	let_reader_go_on();
 }
 
@@ -753,6 +795,30 @@ static void change_while_reloading_stays(void **state)
 		      "['10.0.0.7']");
 }
 
+/* The file does not have the change yet. */
+static void reload_while_saving_undoes_nothing(void **state)
+{
+	const json_t *answer;
+	int change;
+	int reload;
+
+	hold_reader();
+	change = t_server_begin("SetAllow", t_json("{'rules': ['10.0.0.7']}"));
+	await_reader();
+	reload = t_server_begin("Reload", NULL);
+	/* The change is made, and others need not wait for its save. */
+	t_json_expect(t_server_ask("GetConfig", NULL), "config.allow",
+		      "['10.0.0.7']");
+	let_reader_go_on();
+	answer = t_server_finish(change, "SetAllow");
+	assert_null(json_object_get(answer, "error"));
+	answer = t_server_finish(reload, "Reload");
+	assert_null(json_object_get(answer, "error"));
+	t_json_expect(json_object_get(answer, "parameters"), "changes", "[]");
+	t_json_expect(t_server_ask("GetConfig", NULL), "config.allow",
+		      "['10.0.0.7']");
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -773,14 +839,17 @@ int main(void)
 	T_ADD(&t, reload_warns_of_luns_that_will_change);
 	T_ADD(&t, hangup_reads_the_file_again);
 	T_ADD(&t, hangup_while_reloading_reloads_again);
+	T_ADD(&t, change_while_saving_is_saved);
 	with_file = t.cnt;
 	T_ADD_ROWS(&t, default_cases, refused_address_leaves_the_default);
 	with_default = t.cnt;
 	T_ADD(&t, change_saves_itself);
 	T_ADD(&t, change_that_is_not_saved_warns);
 	T_ADD(&t, change_while_reloading_stays);
+	T_ADD(&t, reload_while_saving_undoes_nothing);
 	with_end = t.cnt;
 	T_ADD(&t, end_does_not_wait_for_a_reload);
+	T_ADD(&t, end_does_not_wait_for_a_save);
 	for (size_t i = 0; i < t.cnt; i++) {
 		t.tests[i].setup_func = i < with_file	   ? start
 					: i < with_default ? start_default
