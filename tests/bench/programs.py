@@ -95,14 +95,14 @@ def served(server, client, port):
     running."""
     process = start(os.devnull, *server)
     try:
-        wait_until(server[0], lambda: _listens(port), process=process)
+        wait_until(server[0], lambda: listens(port), process=process)
         return output(*client)
     finally:
         with undisturbed():
             stop(process, signal.SIGKILL)
 
 
-def _listens(port):
+def listens(port):
     """Does not connect: a server for one connection would take this for its
     client."""
     wanted = f':{port:04X} '

@@ -36,10 +36,11 @@ class Target:
     """rdma-target over TCP with the volumes @backings."""
 
     running = []
+    address = '127.0.0.1'
 
     def __init__(self, build, work, backings, *options):
         self.build = build
-        self.uri = f'srp+tcp://127.0.0.1:{free_port()}'
+        self.uri = f'srp+tcp://{self.address}:{free_port()}'
         pidfile = os.path.join(work, f'pid{free_port()}')
         args = [a for b in backings for a in ('-b', b)]
         self.process = start(os.path.join(work, 'log'),
