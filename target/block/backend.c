@@ -240,6 +240,7 @@ static void backend_describe(struct backend *be,
 	to->kind = be->said.kind ? be->said.kind : be->plugin->name;
 	to->size = from->bytes - from->bytes % opt->block_size;
 	to->min_block = from->block_size;
+	to->volume_block = opt->block_size;
 	to->optimal_block = from->optimal_io ? from->optimal_io : 4096;
 	to->read_only = opt->read_only || !(caps & RBP_CAN_WRITE);
 	if (caps & RBP_CAN_UNMAP && !to->read_only)

@@ -62,6 +62,7 @@ struct backend_info {
 	 * while there is I/O. */
 	_Atomic uint64_t size;
 	uint32_t min_block;	    /* smallest unit of I/O it takes, bytes */
+	uint32_t volume_block;	    /* block size of the volume, bytes */
 	uint32_t optimal_block;	    /* file-system or physical block, bytes */
 	uint64_t unmap_granularity; /* bytes; 0: unmap not possible */
 	bool unmap_zeroes;	    /* unmapped blocks read as zeroes */

@@ -111,14 +111,28 @@ static void block_io_give_slot(struct rbp_queue *q, struct block_slot *slot)
 	block_io_start_in_slot(q, bio);
 }
 
+/* A store may know smaller units than the blocks of the volume. A block that has
+ * both kinds counts as allocated. */
+static void block_io_round_extent(struct rbp_io *io)
+{
+	uint64_t block = io->queue->be->info.volume_block;
+
+	io->extent_len -= io->extent_len % block;
+	if (io->extent_len)
+		return;
+	io->extent_len = block < io->len ? block : io->len;
+	io->extent_mapped = 1;
+}
+
 /* -EIO if the extent that a backend reports is impossible. */
-static int block_io_judge_extent(const struct rbp_io *io)
+static int block_io_judge_extent(struct rbp_io *io)
 {
 	const struct backend_info *info = &io->queue->be->info;
 
 	if (!io->extent_len || io->extent_len > io->len ||
 	    io->extent_len % info->min_block)
 		return -EIO;
+	block_io_round_extent(io);
 	return 0;
 }
 

@@ -536,6 +536,35 @@ static void extents_are_as_the_store_says_or_mapped(void **state)
 	end();
 }
 
+/* A qcow2 image, for example, may have holes of 512 bytes below blocks of 4096.
+ * An extent of no block would be an error, or make the caller ask again and
+ * again. */
+static void extents_of_a_store_end_within_blocks(void **state)
+{
+	static const struct {
+		uint64_t offset, len;
+		bool mapped;
+	} rows[] = {
+		{ 0, 2 * UNIT, true },
+		/* ends as mapped, and has begun as unmapped */
+		{ 2 * UNIT, UNIT, true },
+		{ 3 * UNIT, 2 * UNIT, false },
+		{ 5 * UNIT, UNIT, true },
+	};
+	struct block_cmd cmd;
+
+	begin(EXTENTS);
+	t_store.extent_unit = 2 * UNIT + UNIT / 2 + 1;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cmd = command(BLOCK_CMD_EXTENT, rows[i].offset, MIB);
+		run(&cmd);
+		assert_int_equal(cmd.res, 0);
+		assert_int_equal(cmd.extent_len, rows[i].len);
+		assert_int_equal(cmd.extent_mapped, rows[i].mapped);
+	}
+	end();
+}
+
 static void each_piece_has_its_pause(void **state)
 {
 	struct block_cmd cmd;
@@ -690,6 +719,7 @@ int main(void)
 	T_ADD(&t, filling_repeats_the_pattern);
 	T_ADD(&t, unmapping_takes_all_ranges_and_one_flush);
 	T_ADD(&t, extents_are_as_the_store_says_or_mapped);
+	T_ADD(&t, extents_of_a_store_end_within_blocks);
 	T_ADD(&t, each_piece_has_its_pause);
 	T_ADD_ROWS(&t, note_rows, record_has_what_the_next_process_is_to_know);
 	T_ADD_ROWS(&t, wrote_rows,
