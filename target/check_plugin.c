@@ -213,6 +213,12 @@ static uint64_t check_size_of(const struct check *c)
 	return c->vol->blocks * c->vol->block_size;
 }
 
+/* A usual I/O at the begin of the volume, which may be smaller. */
+static uint64_t check_len_of(const struct check *c)
+{
+	return check_size_of(c) < IO_LEN ? check_size_of(c) : IO_LEN;
+}
+
 static bool can_write(struct check *c)
 {
 	if (c->vol->read_only)
@@ -308,6 +314,10 @@ static void check_many(struct check *c, struct check_io *ios)
 		return;
 	if (check_size_of(c) / IO_LEN < (uint64_t)each * THREADS)
 		each = (unsigned int)(check_size_of(c) / IO_LEN / THREADS);
+	if (!each) {
+		skip_step(c, "the volume is too small for it");
+		return;
+	}
 	c->seed++;
 	for (unsigned int i = 0; i < each * THREADS; i++) {
 		prepare_io(c, &ios[i], RBP_WRITE, (uint64_t)i * IO_LEN, IO_LEN);
@@ -340,8 +350,8 @@ static void check_fua(struct check *c, struct check_io *io)
 		return;
 	}
 	c->seed++;
-	if (write_range(c, io, 0, IO_LEN, true))
-		expect_data(c, io, 0, IO_LEN);
+	if (write_range(c, io, 0, check_len_of(c), true))
+		expect_data(c, io, 0, check_len_of(c));
 }
 
 static void check_flush(struct check *c, struct check_io *ios)
@@ -419,7 +429,8 @@ static void check_extents(struct check *c, struct check_io *io)
 		return;
 	}
 	c->seed++;
-	if (!c->vol->read_only && !write_range(c, io, 0, IO_LEN, false))
+	if (!c->vol->read_only &&
+	    !write_range(c, io, 0, check_len_of(c), false))
 		return;
 	while (at < end && !c->failed) {
 		prepare_io(c, io, RBP_EXTENT, at, end - at);
@@ -516,7 +527,7 @@ static void check_reopen(struct check *c, struct check_io *io)
 	uint64_t blocks = c->vol->blocks;
 
 	c->seed++;
-	if (lasts && write_range(c, io, 0, IO_LEN, false)) {
+	if (lasts && write_range(c, io, 0, check_len_of(c), false)) {
 		prepare_io(c, io, RBP_FLUSH, 0, 0);
 		one_io(c, io, "flush");
 	}
@@ -532,7 +543,7 @@ static void check_reopen(struct check *c, struct check_io *io)
 	if (memcmp(before.naa, c->vol->info.naa, sizeof(before.naa)))
 		fail_step(c, "its identity has changed");
 	if (lasts)
-		expect_data(c, io, 0, IO_LEN);
+		expect_data(c, io, 0, check_len_of(c));
 }
 
 static const struct {

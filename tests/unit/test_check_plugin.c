@@ -84,6 +84,24 @@ static void file_keeps_every_promise(void **state)
 	unlink(path);
 }
 
+/* The usual I/Os of the steps are longer than it is. */
+static void file_of_one_block_keeps_every_promise(void **state)
+{
+	char path[] = "/tmp/test_check_plugin.XXXXXX";
+	char spec[128];
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 512), 0);
+	close(fd);
+	snprintf(spec, sizeof(spec), "%s,name=a", path);
+	if (check_volume(spec))
+		fail_msg("%s", said);
+	assert_non_null(strstr(said, "1 blocks of 512 bytes"));
+	assert_non_null(strstr(said, "closed and opened again"));
+	unlink(path);
+}
+
 static void volume_that_cannot_be_opened_fails(void **state)
 {
 	log_level = LOG_ERROR;
@@ -97,6 +115,7 @@ int main(void)
 
 	T_ADD_ROWS(&t, check_cases, volume_is_checked);
 	T_ADD(&t, file_keeps_every_promise);
+	T_ADD(&t, file_of_one_block_keeps_every_promise);
 	T_ADD(&t, volume_that_cannot_be_opened_fails);
 	return t_run(&t);
 }
