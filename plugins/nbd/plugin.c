@@ -73,6 +73,12 @@ static int nbdvol_size_up(struct nbdvol *vol, struct nbd_handle *h,
 		snprintf(msg, msg_len, "%s", nbd_get_error());
 		return -EIO;
 	}
+	if ((uint64_t)size % min)
+		nbd_host->log(vol->vol, RBP_WARNING,
+			      "the last %llu bytes of the export are no whole "
+			      "block of %llu bytes and are left out",
+			      (unsigned long long)((uint64_t)size % min),
+			      (unsigned long long)min);
 	vol->block_size = (uint32_t)min;
 	vol->bytes = (uint64_t)size / min * min;
 	vol->max_piece = nbdlink_max(h) / min * min;

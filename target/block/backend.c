@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "target/block/plugin_host.h"
 #include "target/block/plugin_load.h"
 #include "target/block/plugin_threads.h"
@@ -224,6 +225,17 @@ static void identify(struct backend *be)
 		name_store(&be->said.info, &to->id);
 }
 
+/* Each store warns of what its own blocks leave out. */
+static void backend_warn_of_rest(const struct backend *be, uint32_t block_size)
+{
+	uint64_t rest = be->said.info.bytes % block_size;
+
+	if (rest)
+		log_warn("%s: the last %llu bytes are no whole block of %u "
+			 "bytes and are left out",
+			 be->vol.name, (unsigned long long)rest, block_size);
+}
+
 static void backend_describe(struct backend *be,
 			     const struct backend_options *opt)
 {
@@ -436,6 +448,7 @@ int backend_open(const struct backend_type *type,
 		return err;
 	}
 	backend_describe(be, opt);
+	backend_warn_of_rest(be, opt->block_size);
 	be->with_paths = be->plugin->paths ? be
 			 : be->below	   ? be->below->with_paths
 					   : NULL;

@@ -4,6 +4,7 @@
 # data, and servers that fail, are slow, are killed and start again.
 . "$(dirname "$0")/nbd_lib.sh"
 
+fails() { ! "$@"; }
 has_step() { grep -q "^$1.* ok$" "$T/checked"; }
 
 # ---- the contract
@@ -46,6 +47,19 @@ t_refused 'a server that is not there' \
 	rdma-target --backing "$(uri)"
 t_refused 'a text that is no URI' 'cannot connect: ' \
 	rdma-target --backing nbd:nothing
+says_rest() { # SIZE BYTES PARAM: how many bytes at the end are not served
+	serve memory "$1"
+	t_target --backing "$(uri),name=rest$3"
+	grep "the last $2 bytes .* are left out" "$T/target.log"
+	said=$?
+	t_target_stop TERM
+	stop
+	return $said
+}
+t_check 'a size that is no multiple of 512' says_rest 1048677 101 ''
+t_check 'one that is no multiple of the block size' says_rest 1049088 512 \
+	,block-size=4096
+t_check 'one that is, of which nothing is said' fails says_rest 1048576 '.*' ''
 
 # ---- TCP, by host name
 serve_tcp memory 64M
@@ -125,7 +139,6 @@ one_write() { # PATTERN
 }
 t_check 'a write is done' one_write a
 touch "$T/fail"
-fails() { ! "$@"; }
 t_check 'a write that the server fails is failed' fails one_write b
 rm "$T/fail"
 starts_with() { # CHAR FILE

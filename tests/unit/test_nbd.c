@@ -883,6 +883,7 @@ static void open_export(void **state)
 {
 	const struct open_row *row = *state;
 	const struct setup s = { row->export, .wait_s = 30 };
+	char rest[32];
 	char msg[256] = "";
 	uint64_t bytes = 0;
 
@@ -899,6 +900,10 @@ static void open_export(void **state)
 	assert_int_equal(host.info.optimal_io, row->optimal_io);
 	assert_int_equal(host.info.caps, row->caps);
 	assert_string_equal(host.info.identity, "the same disk");
+	snprintf(rest, sizeof(rest), "the last %llu bytes",
+		 (unsigned long long)(row->export.size - row->bytes));
+	assert_int_equal(strstr(host.log, rest) != NULL,
+			 row->export.size != row->bytes);
 	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
 	assert_int_equal(bytes, row->bytes);
 	stop();
