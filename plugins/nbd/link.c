@@ -44,12 +44,35 @@ static bool link_is_stopping(struct nbdvol *vol)
 
 /* ---- one attempt ---- */
 
+/* What to try, by a part of libnbd's text. */
+static const struct {
+	const char *part, *hint;
+} link_hints[] = {
+	{ "no export named", "; nbdinfo --list shows its exports" },
+	{ "requires TLS", "; write nbd:nbds://... for TLS" },
+	{ "connect: ", "; is the NBD server running?" },
+	{ "NBD magic", "; is that an NBD server?" },
+};
+
+static const char *link_hint(const char *text)
+{
+	for (size_t i = 0; i < sizeof(link_hints) / sizeof(link_hints[0]); i++)
+		if (strstr(text, link_hints[i].part))
+			return link_hints[i].hint;
+	return "";
+}
+
+/* libnbd begins with the name of its function, which tells a user nothing. */
 static void link_explain(char *msg, size_t msg_len)
 {
 	const char *text = nbd_get_error();
+	const char *end = text ? strstr(text, ": ") : NULL;
 
-	snprintf(msg, msg_len, "cannot connect: %s; is the NBD server running?",
-		 text ? text : "no reason");
+	if (end && !strncmp(text, "nbd_", 4))
+		text = end + 2;
+	if (!text)
+		text = "no reason";
+	snprintf(msg, msg_len, "cannot connect: %s%s", text, link_hint(text));
 }
 
 /* A server whose machine is gone does not answer. With keep-alive, the kernel

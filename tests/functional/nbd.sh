@@ -45,7 +45,7 @@ stop
 t_refused 'a server that is not there' \
 	'cannot connect: .*; is the NBD server running' \
 	rdma-target --backing "$(uri)"
-t_refused 'a text that is no URI' 'cannot connect: ' \
+t_refused 'a text that is no URI' 'cannot connect: NBD URI' \
 	rdma-target --backing nbd:nothing
 says_rest() { # SIZE BYTES PARAM: how many bytes at the end are not served
 	serve memory "$1"
