@@ -458,18 +458,24 @@ static void conn_ask_for_link(struct nbdconn *c)
 			      strerror(-err));
 }
 
-/* The server has not come back in time. */
+/* The server has not come back in time. The line of link.c that says why may have
+ * been one too many for the log. */
 static void conn_give_up(void *user)
 {
 	struct nbdconn *c = user;
+	char why[sizeof(c->vol->why)];
 
 	if (c->h)
 		return;
 	c->gave_up = true;
+	pthread_mutex_lock(&c->vol->lock);
+	memcpy(why, c->vol->why, sizeof(why));
+	pthread_mutex_unlock(&c->vol->lock);
 	nbd_host->log(c->vol->vol, RBP_ERROR,
 		      "the server has been away for %llu seconds: I/O fails "
-		      "until it is back",
-		      (unsigned long long)(c->vol->wait_ms / 1000));
+		      "until it is back%s%s",
+		      (unsigned long long)(c->vol->wait_ms / 1000),
+		      *why ? ": " : "", why);
 	conn_end_all(&c->waiting);
 }
 

@@ -313,6 +313,9 @@ static bool link_try(struct nbdvol *vol, struct nbdconn *c, char *said,
 		*said = '\0';
 		return true;
 	}
+	pthread_mutex_lock(&vol->lock);
+	snprintf(vol->why, sizeof(vol->why), "%s", msg);
+	pthread_mutex_unlock(&vol->lock);
 	if (strcmp(msg, said) != 0 && !link_is_stopping(vol))
 		nbd_host->log(vol->vol, RBP_WARNING, "%s; trying again", msg);
 	snprintf(said, said_len, "%s", msg);

@@ -140,6 +140,7 @@ struct nbdvol {
 	bool has_thread;
 	pthread_cond_t work;
 	bool stopping;
+	char why[256]; /* the last attempt to connect has failed */
 };
 
 /* ---- conn.c ---- */

@@ -1594,6 +1594,8 @@ static void server_is_away(void **state)
 	assert_true(r.has_ended);
 	assert_int_equal(r.res, -EIO);
 	assert_true(has_text(host.log, "has been away for 30 seconds"));
+	assert_true(has_text(host.log,
+			     "I/O fails until it is back: cannot connect: "));
 	assert_int_equal(run_read(), -EIO);
 	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), -ENOTCONN);
 	server_start();
