@@ -443,12 +443,12 @@ static int srpst_open(struct rbp_vol *rbp, const char *location,
 		      struct rbp_info *info, char *msg, size_t msg_len)
 {
 	/* "wait" has a default, and is the only parameter. */
-	uint64_t wait_s = args->number ? args->number : 1;
+	uint64_t wait_s = args->number;
 	struct srpst_vol *vol;
 	int err;
 
-	if (wait_s > SRPST_WAIT_MAX) {
-		snprintf(msg, msg_len, "wait is %u seconds at most",
+	if (!wait_s || wait_s > SRPST_WAIT_MAX) {
+		snprintf(msg, msg_len, "wait is 1 to %u seconds",
 			 SRPST_WAIT_MAX);
 		return -EINVAL;
 	}
