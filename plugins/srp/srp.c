@@ -197,14 +197,21 @@ static void srpst_done(struct srpi_io *srp, int res)
 
 /* ---- the thread ---- */
 
+/* The loss is final. Warnings before it must not use up the limit of the log. */
+static enum rbp_log_level srpst_level(enum srpi_state state)
+{
+	if (state == SRPI_LOST)
+		return RBP_ERROR;
+	return state == SRPI_RUNNING ? RBP_NOTICE : RBP_WARNING;
+}
+
 static void srpst_state_changed(struct srpi_session *s, enum srpi_state state,
 				const struct srpi_error *why, void *arg)
 {
 	struct srpst_vol *vol = arg;
 
-	srpst_host->log(
-		vol->vol, state == SRPI_RUNNING ? RBP_NOTICE : RBP_WARNING,
-		"the session is %s: %s", srpi_state_name(state), why->text);
+	srpst_host->log(vol->vol, srpst_level(state), "the session is %s: %s",
+			srpi_state_name(state), why->text);
 }
 
 static void srpst_resized(struct srpi_session *s, unsigned int volume,

@@ -153,6 +153,7 @@ host_log(struct rbp_vol *vol, enum rbp_log_level level, const char *fmt, ...)
 	size_t len;
 
 	pthread_mutex_lock(&the_host->lock);
+	the_host->last_level = level;
 	len = strlen(log);
 	if (len && len < T_HOST_LOG_LEN - 1)
 		log[len++] = '\n';

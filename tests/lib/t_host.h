@@ -84,7 +84,8 @@ struct t_host {
 	atomic_uint path_changed_cnt;
 	atomic_ullong notes_version; /* of the last notes() */
 	pthread_mutex_t lock;
-	char log[T_HOST_LOG_LEN]; /* lines; the last one does not end */
+	char log[T_HOST_LOG_LEN];      /* lines; the last one does not end */
+	enum rbp_log_level last_level; /* of the last line */
 };
 
 extern const struct rbp_host t_host_functions;

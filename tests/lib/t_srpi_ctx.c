@@ -74,6 +74,8 @@ void srpi_close_wait(struct srpi_ctx *ctx, struct srpi_session *s)
 
 const char *srpi_state_name(enum srpi_state state)
 {
+	if (state == SRPI_LOST)
+		return "lost";
 	return state == SRPI_RUNNING ? "running" : "blocked";
 }
 

@@ -464,12 +464,26 @@ static void lose(struct srpi_session *s)
 	o->state_changed(s, SRPI_BLOCKED, &why, o->state_arg);
 }
 
+static void lose_for_good(struct srpi_session *s)
+{
+	const struct srpi_options *o = &t_srpi_login.options;
+	const struct srpi_error why = { -EIO, "another volume is there now" };
+
+	o->state_changed(s, SRPI_LOST, &why, o->state_arg);
+}
+
+/* Errors have a limit of their own in the log, which warnings do not use up. */
 static void lost_session_is_logged(void **state)
 {
 	start();
 	t_srpi_run(target, lose);
 	assert_string_equal(host.log,
 			    "the session is blocked: the cable was pulled");
+	assert_int_equal(host.last_level, RBP_WARNING);
+	t_srpi_run(target, lose_for_good);
+	assert_non_null(
+		strstr(host.log, "the session is lost: another volume"));
+	assert_int_equal(host.last_level, RBP_ERROR);
 	stop();
 }
 
