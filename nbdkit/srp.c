@@ -124,7 +124,7 @@ static void srpkit_state_changed(struct srpi_session *s, enum srpi_state state,
 		nbdkit_error("%s: %s", srpi_state_name(state), why->text);
 }
 
-static int srpkit_connect(struct srpi_error *e)
+static int srpkit_log_in(struct srpi_error *e)
 {
 	struct srpi_ctx_options ctx_options = {
 		.struct_size = sizeof(ctx_options),
@@ -139,18 +139,47 @@ static int srpkit_connect(struct srpi_error *e)
 	if (!err)
 		err = srpi_connect_wait(srpkit.ctx, srpkit.uri, &options,
 					&srpkit.session, e);
-	if (!err)
-		err = srpi_mem_register(srpkit.session, srpkit.memory,
-					(size_t)BUFFER_CNT * BUFFER_LEN,
-					&srpkit.mem, e);
 	return err;
 }
 
+/* By name, or by its LUN. False: there is none. */
+static bool srpkit_find(const char *name, unsigned int *ret_volume)
+{
+	char lun[16];
+
+	for (unsigned int i = 0; i < srpkit.volume_cnt; i++) {
+		snprintf(lun, sizeof(lun), "%u", srpkit.volumes[i].lun);
+		if (!strcmp(srpkit.volumes[i].name, name) ||
+		    !strcmp(lun, name)) {
+			*ret_volume = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* That of the URI, or the only one, is the default. */
+static int srpkit_choose_default(struct srpi_error *e)
+{
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+	unsigned int volume;
+
+	srpi_session_info(srpkit.session, &info);
+	if (*info.volume && !srpkit_find(info.volume, &volume)) {
+		snprintf(e->text, sizeof(e->text),
+			 "the target shows no volume '%s'", info.volume);
+		return -ENOENT;
+	}
+	if (*info.volume || srpkit.volume_cnt == 1)
+		snprintf(srpkit.default_volume, sizeof(srpkit.default_volume),
+			 "%s",
+			 *info.volume ? info.volume : srpkit.volumes[0].name);
+	return 0;
+}
+
 static int srpkit_look_at_volumes(struct srpi_error *e)
 {
 	unsigned int cnt = srpi_volume_cnt(srpkit.session);
-	struct srpi_session_info info = { .struct_size = sizeof(info) };
 
 	srpkit.volumes = calloc(cnt + 1, sizeof(*srpkit.volumes));
 	srpkit.flush_failures = calloc(cnt + 1, sizeof(uint64_t));
@@ -161,12 +190,16 @@ static int srpkit_look_at_volumes(struct srpi_error *e)
 	srpkit.volume_cnt = cnt;
 	for (unsigned int i = 0; i < cnt; i++)
 		srpkit.volumes[i] = *srpi_volume_info(srpkit.session, i);
-	srpi_session_info(srpkit.session, &info);
-	if (*info.volume || cnt == 1)
-		snprintf(srpkit.default_volume, sizeof(srpkit.default_volume),
-			 "%s",
-			 *info.volume ? info.volume : srpkit.volumes[0].name);
-	return 0;
+	return srpkit_choose_default(e);
+}
+
+static int srpkit_connect(struct srpi_error *e)
+{
+	int err = srpkit_log_in(e);
+
+	if (!err)
+		err = srpkit_look_at_volumes(e);
+	return err;
 }
 
 static void srpkit_disconnect(void)
@@ -175,6 +208,19 @@ static void srpkit_disconnect(void)
 		srpi_close_wait(srpkit.ctx, srpkit.session);
 	srpi_mem_free(srpkit.mem);
 	srpi_ctx_destroy(srpkit.ctx);
+	srpkit.session = NULL;
+	srpkit.mem = NULL;
+	srpkit.ctx = NULL;
+}
+
+static void srpkit_forget_volumes(void)
+{
+	free(srpkit.volumes);
+	free(srpkit.flush_failures);
+	srpkit.volumes = NULL;
+	srpkit.flush_failures = NULL;
+	srpkit.volume_cnt = 0;
+	*srpkit.default_volume = '\0';
 }
 
 /* What other threads have asked for. False: it is time to stop. */
@@ -223,7 +269,9 @@ static void *srpkit_main(void *arg)
 	int err = srpkit_connect(&e);
 
 	if (!err)
-		err = srpkit_look_at_volumes(&e);
+		err = srpi_mem_register(srpkit.session, srpkit.memory,
+					(size_t)BUFFER_CNT * BUFFER_LEN,
+					&srpkit.mem, &e);
 	pthread_mutex_lock(&srpkit.lock);
 	srpkit.state = err ? SRPKIT_FAILED : SRPKIT_RUNNING;
 	snprintf(srpkit.why, sizeof(srpkit.why), "%s", e.text);
@@ -359,6 +407,21 @@ static int srpkit_config_complete(void)
 	return -1;
 }
 
+/* Logs in, and out again. In the background, nobody would read the error of a
+ * target that is not there. */
+static int srpkit_get_ready(void)
+{
+	struct srpi_error e = { 0 };
+	int err = srpkit_connect(&e);
+
+	srpkit_disconnect();
+	srpkit_forget_volumes();
+	if (!err)
+		return 0;
+	nbdkit_error("%s", e.text);
+	return -1;
+}
+
 static int srpkit_start(void)
 {
 	srpkit.last = &srpkit.first;
@@ -406,8 +469,7 @@ static void srpkit_unload(void)
 		pthread_mutex_unlock(&srpkit.lock);
 		pthread_join(srpkit.thread, NULL);
 	}
-	free(srpkit.volumes);
-	free(srpkit.flush_failures);
+	srpkit_forget_volumes();
 	free(srpkit.uri);
 }
 
@@ -426,22 +488,6 @@ static int srpkit_list_exports(int readonly, int is_tls,
 			return -1;
 	}
 	return 0;
-}
-
-/* By name, or by its LUN. False: there is none. */
-static bool srpkit_find(const char *name, unsigned int *ret_volume)
-{
-	char lun[16];
-
-	for (unsigned int i = 0; i < srpkit.volume_cnt; i++) {
-		snprintf(lun, sizeof(lun), "%u", srpkit.volumes[i].lun);
-		if (!strcmp(srpkit.volumes[i].name, name) ||
-		    !strcmp(lun, name)) {
-			*ret_volume = i;
-			return true;
-		}
-	}
-	return false;
 }
 
 /* @name: what the client has asked for; "": nothing. */
@@ -676,6 +722,7 @@ static struct nbdkit_plugin plugin = {
 	.config_complete = srpkit_config_complete,
 	.config_help = "uri=srp://HOST[:PORT][/VOLUME]  the target; clients "
 		       "choose other volumes by the export name",
+	.get_ready = srpkit_get_ready,
 	.after_fork = srpkit_after_fork,
 	.unload = srpkit_unload,
 	.list_exports = srpkit_list_exports,

@@ -104,7 +104,8 @@ int nbdkit_add_extent(struct nbdkit_extents *extents, uint64_t offset,
 static bool start(void)
 {
 	T_MUST(!world.plugin->config("uri", "srp://host"));
-	return !world.plugin->config_complete() && !world.plugin->after_fork();
+	return !world.plugin->config_complete() && !world.plugin->get_ready() &&
+	       !world.plugin->after_fork();
 }
 
 static void stop(void)
@@ -164,6 +165,36 @@ static void start_without_target(const void *arg)
 static void no_target(void **state)
 {
 	in_child(start_without_target, NULL);
+	assert_string_equal(world.shared->error, "no target at srp://host");
+}
+
+static void start_without_volume(const void *arg)
+{
+	world.target->wanted = "other";
+	T_MUST(!start());
+	stop();
+}
+
+static void no_volume_of_that_name(void **state)
+{
+	in_child(start_without_volume, NULL);
+	assert_string_equal(world.shared->error,
+			    "the target shows no volume 'other'");
+}
+
+/* nbdkit must still have its terminal when it tells of that. */
+static void tell_early(const void *arg)
+{
+	t_srpi_login.session = NULL;
+	T_MUST(!world.plugin->config("uri", "srp://host"));
+	T_MUST(!world.plugin->config_complete());
+	T_MUST(world.plugin->get_ready() == -1);
+	stop();
+}
+
+static void no_target_is_told_before_the_fork(void **state)
+{
+	in_child(tell_early, NULL);
 	assert_string_equal(world.shared->error, "no target at srp://host");
 }
 
@@ -574,6 +605,8 @@ int main(void)
 	T_MUST(world.shared != MAP_FAILED);
 	T_ADD(&t, wrong_parameters);
 	T_ADD(&t, no_target);
+	T_ADD(&t, no_volume_of_that_name);
+	T_ADD(&t, no_target_is_told_before_the_fork);
 	T_ADD_ROWS(&t, open_rows, open_export);
 	T_ADD_ROWS(&t, info_rows, info);
 	T_ADD_ROWS(&t, io_rows, io);
