@@ -293,7 +293,10 @@ int plugin_load(const char *name, const struct rbp_plugin **ret,
 void plugin_load_advise(const char *name, struct error *e)
 {
 	if (e->err == -ENOENT && !strchr(name, '/'))
-		error_add(e, "; write ./%s:... if you mean a file", name);
+		error_add(e,
+			  "; write ./%s:... if you mean a file, and the store "
+			  "before a URI, as in nbd:nbds://HOST",
+			  name);
 }
 
 uint32_t plugin_needs(void)
