@@ -58,6 +58,7 @@ const struct option_table doctor_option_table = {
 		"  srp://       RDMA when a device reaches HOST, else TCP\n"
 		"  srp+rdma://  RDMA only\n"
 		"  srp+tcp://   TCP only\n"
+		"  HOST[:PORT],HOST[:PORT]... names several addresses.\n"
 		"\n"
 		"Exit status 1: there is a problem.\n"
 		"\n",

@@ -325,6 +325,7 @@ const struct option_table fuse_option_table = {
 		"  srp+rdma://  RDMA only\n"
 		"  srp+tcp://   TCP only\n"
 		"  Port 5555 when none is given. VOLUME is a name or a LUN number.\n"
+		"  HOST[:PORT],HOST[:PORT]... names several addresses.\n"
 		"\n"
 		"MOUNTPOINT: a directory gets one file per volume (or just VOLUME); a\n"
 		"  regular file becomes the volume.\n",

@@ -39,6 +39,7 @@ const struct option_table info_option_table = {
 		"  srp+rdma://  RDMA only\n"
 		"  srp+tcp://   TCP only\n"
 		"  Port 5555 when none is given. VOLUME, a name or a LUN: only that one.\n"
+		"  HOST[:PORT],HOST[:PORT]... names several addresses.\n"
 		"  The kernel's target (ib_srpt) requires its service GUID as ioc_guid, and\n"
 		"  an initiator that its access list names.\n"
 		"\n",
