@@ -69,9 +69,9 @@ static struct {
 	struct srpi_session *session;
 	struct srpi_mem *mem;
 	void *memory;
-	/* What others may look at: as it was when the session began. */
+	/* What others may look at, as the target told last; under the lock. */
 	struct srpi_volume_info *volumes;
-	unsigned int volume_cnt;
+	unsigned int volume_cnt; /* as when the session began */
 	uint64_t *flush_failures; /* of each volume, ever; under the lock */
 	char default_volume[80];  /* empty: the client must choose */
 	pthread_t thread;
@@ -124,6 +124,18 @@ static void srpkit_state_changed(struct srpi_session *s, enum srpi_state state,
 		nbdkit_error("%s: %s", srpi_state_name(state), why->text);
 }
 
+/* Clients that come later see it. NBD cannot tell those that are there. */
+static void srpkit_volume_event(struct srpi_session *s, unsigned int volume,
+				enum srpi_volume_event event, const char *why,
+				void *arg)
+{
+	if (event == SRPI_VOLUME_GONE || volume >= srpkit.volume_cnt)
+		return;
+	pthread_mutex_lock(&srpkit.lock);
+	srpkit.volumes[volume] = *srpi_volume_info(s, volume);
+	pthread_mutex_unlock(&srpkit.lock);
+}
+
 static int srpkit_log_in(struct srpi_error *e)
 {
 	struct srpi_ctx_options ctx_options = {
@@ -133,6 +145,7 @@ static int srpkit_log_in(struct srpi_error *e)
 	struct srpi_options options = {
 		.struct_size = sizeof(options),
 		.state_changed = srpkit_state_changed,
+		.volume_event = srpkit_volume_event,
 	};
 	int err = srpi_ctx_create(&ctx_options, &srpkit.ctx, e);
 
@@ -483,11 +496,13 @@ static const char *srpkit_default_export(int readonly, int is_tls)
 static int srpkit_list_exports(int readonly, int is_tls,
 			       struct nbdkit_exports *exports)
 {
-	for (unsigned int i = 0; i < srpkit.volume_cnt; i++) {
-		if (nbdkit_add_export(exports, srpkit.volumes[i].name, NULL))
-			return -1;
-	}
-	return 0;
+	int err = 0;
+
+	pthread_mutex_lock(&srpkit.lock);
+	for (unsigned int i = 0; !err && i < srpkit.volume_cnt; i++)
+		err = nbdkit_add_export(exports, srpkit.volumes[i].name, NULL);
+	pthread_mutex_unlock(&srpkit.lock);
+	return err;
 }
 
 /* @name: what the client has asked for; "": nothing. */
@@ -506,6 +521,7 @@ static void *srpkit_open(int readonly)
 {
 	const char *name = nbdkit_export_name();
 	struct srpkit_handle *h = calloc(1, sizeof(*h));
+	bool is_found;
 
 	if (!h) {
 		nbdkit_error("out of memory");
@@ -513,13 +529,16 @@ static void *srpkit_open(int readonly)
 	}
 	if (!name || !*name)
 		name = srpkit.default_volume;
-	if (!*name || !srpkit_find(name, &h->volume)) {
-		srpkit_refuse(name);
-		free(h);
-		return NULL;
-	}
-	h->info = srpkit.volumes[h->volume];
-	return h;
+	pthread_mutex_lock(&srpkit.lock);
+	is_found = *name && srpkit_find(name, &h->volume);
+	if (is_found)
+		h->info = srpkit.volumes[h->volume];
+	pthread_mutex_unlock(&srpkit.lock);
+	if (is_found)
+		return h;
+	srpkit_refuse(name);
+	free(h);
+	return NULL;
 }
 
 static void srpkit_close(void *handle)

@@ -595,6 +595,37 @@ static void lost_session_is_logged(void **state)
 			    "connected again: by another path");
 }
 
+static void grow(struct srpi_session *s)
+{
+	const struct srpi_options *o = &t_srpi_login.options;
+
+	s->info.size = 2 * DISK_LEN;
+	o->volume_event(s, 0, SRPI_VOLUME_RESIZED, "", o->state_arg);
+	/* Its size is not told any more. */
+	s->info.size = 0;
+	o->volume_event(s, 0, SRPI_VOLUME_GONE, "removed", o->state_arg);
+}
+
+static void grow_beside_a_client(const void *arg)
+{
+	void *before, *after;
+
+	T_MUST(start());
+	before = world.plugin->open(0);
+	t_srpi_run(world.target, grow);
+	after = world.plugin->open(0);
+	T_MUST(world.plugin->get_size(before) == DISK_LEN);
+	T_MUST(world.plugin->get_size(after) == 2 * DISK_LEN);
+	world.plugin->close(before);
+	world.plugin->close(after);
+	stop();
+}
+
+static void new_client_sees_the_new_size(void **state)
+{
+	in_child(grow_beside_a_client, NULL);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -614,5 +645,6 @@ int main(void)
 	T_ADD(&t, failed_flush_reaches_all_writers);
 	T_ADD(&t, many_threads);
 	T_ADD(&t, lost_session_is_logged);
+	T_ADD(&t, new_client_sees_the_new_size);
 	return t_run(&t);
 }
