@@ -458,24 +458,31 @@ static void conn_ask_for_link(struct nbdconn *c)
 			      strerror(-err));
 }
 
-/* The server has not come back in time. The line of link.c that says why may have
- * been one too many for the log. */
+/* The line of link.c that says why may have been one too many for the log. */
+static void conn_log_given_up(struct nbdvol *vol)
+{
+	char why[sizeof(vol->why)];
+
+	pthread_mutex_lock(&vol->lock);
+	memcpy(why, vol->why, sizeof(why));
+	pthread_mutex_unlock(&vol->lock);
+	nbd_host->log(vol->vol, RBP_ERROR,
+		      "the server has been away for %llu seconds: I/O fails "
+		      "until it is back%s%s",
+		      (unsigned long long)(vol->wait_ms / 1000),
+		      *why ? ": " : "", why);
+}
+
+/* The server has not come back in time. */
 static void conn_give_up(void *user)
 {
 	struct nbdconn *c = user;
-	char why[sizeof(c->vol->why)];
 
 	if (c->h)
 		return;
 	c->gave_up = true;
-	pthread_mutex_lock(&c->vol->lock);
-	memcpy(why, c->vol->why, sizeof(why));
-	pthread_mutex_unlock(&c->vol->lock);
-	nbd_host->log(c->vol->vol, RBP_ERROR,
-		      "the server has been away for %llu seconds: I/O fails "
-		      "until it is back%s%s",
-		      (unsigned long long)(c->vol->wait_ms / 1000),
-		      *why ? ": " : "", why);
+	if (!atomic_exchange(&c->vol->told_away, true))
+		conn_log_given_up(c->vol);
 	conn_end_all(&c->waiting);
 }
 
@@ -596,6 +603,7 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 	conn_count_up(c);
 	nbd_host->timer_stop(c->timer);
 	c->gave_up = false;
+	atomic_store(&c->vol->told_away, false);
 	c->ending = false;
 	c->h = h;
 	nbdwire_begin(c);

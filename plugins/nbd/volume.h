@@ -127,7 +127,8 @@ struct nbdvol {
 	_Atomic uint64_t flushed;
 	atomic_bool lost_writes;
 	atomic_bool told_lost;
-	atomic_uint down_cnt; /* connections that are lost */
+	atomic_bool told_away; /* since the last connection was made */
+	atomic_uint down_cnt;  /* connections that are lost */
 	/* Lives of the server: it may have been started anew before each
 	 * connection. */
 	atomic_uint life;

@@ -1606,6 +1606,43 @@ static void server_is_away(void **state)
 	stop();
 }
 
+/* Of connections that wait for the server. */
+static unsigned int timers_of_waiting(void)
+{
+	unsigned int cnt = 0;
+
+	for (unsigned int i = 0; i < T_HOST_TIMERS; i++)
+		cnt += host.timers[i].is_set &&
+		       host.timers[i].delay_ms == 30000;
+	return cnt;
+}
+
+/* All its connections are lost, and one line says so. */
+static void server_is_given_up_once(void **state)
+{
+	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
+				 .wait_s = 30,
+				 .has_many = true,
+				 .queue_cnt = 2 };
+	const char *line;
+
+	start(&s);
+	for (int again = 0; again < 2; again++) {
+		server_stop();
+		while (timers_of_waiting() < 2)
+			t_host_turn(&host);
+		t_host_fire(&host, 30000);
+		t_host_fire(&host, 30000);
+		line = strstr(host.log, "has been away");
+		assert_non_null(line);
+		assert_null(strstr(line + 1, "has been away"));
+		server_start();
+		wait_for_text(host.log, "connected to the server again");
+		*host.log = '\0';
+	}
+	stop();
+}
+
 /* The longest wait is no short one. */
 static void endless_wait(void **state)
 {
@@ -1866,6 +1903,7 @@ int main(void)
 	T_ADD(&t, connections_come_back_together);
 	T_ADD_ROWS(&t, life_rows, pieces_of_a_former_life);
 	T_ADD(&t, server_is_away);
+	T_ADD(&t, server_is_given_up_once);
 	T_ADD(&t, endless_wait);
 	T_ADD(&t, server_dies_of_a_request);
 	T_ADD_ROWS(&t, change_rows, other_export);
