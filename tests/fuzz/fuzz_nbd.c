@@ -658,6 +658,7 @@ static void link_again(void)
 	it.wants = NULL;
 	c->wants_link = false;
 	c->fresh = connect_now();
+	nbdvol_begin_life(c->vol);
 	event(/* which= */ false, RBP_READABLE);
 }
 
