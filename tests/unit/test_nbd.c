@@ -729,6 +729,14 @@ struct setup {
 
 static const struct export usual = { .size = DISK_LEN, .flags = USUAL };
 
+/* A connection for each of two queues. */
+static const struct setup two_conns = {
+	{ DISK_LEN, USUAL | MULTI_CONN },
+	.wait_s = 30,
+	.has_many = true,
+	.queue_cnt = 2,
+};
+
 static void begin(const struct export *x)
 {
 	t_host_begin(&host);
@@ -1255,13 +1263,9 @@ static void shared_connection_moves(void **state)
 /* A connection without a queue is used by the next one. */
 static void each_queue_has_a_connection(void **state)
 {
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 2 };
 	struct t_request r = { 0 };
 
-	start(&s);
+	start(&two_conns);
 	assert_int_equal(server.peer_cnt, 2);
 	/* One that waits does not delay the other. */
 	server_be_odd((struct odd){ ANSWER_NONE, CMD_READ, .cnt = 1 });
@@ -1369,13 +1373,9 @@ static void flush_after_a_loss(void **state)
 /* A flush that is in flight covers what ended before it was sent, no more. */
 static void write_beside_a_flush_is_not_covered(void **state)
 {
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 2 };
 	struct t_request flush = { 0 };
 
-	start(&s);
+	start(&two_conns);
 	server_be_odd((struct odd){ ANSWER_NONE, CMD_FLUSH, .cnt = 1 });
 	submit(&flush, 1, RBP_FLUSH, 0, 0, NULL);
 	wait_for_text(server.log, "F");
@@ -1392,14 +1392,10 @@ static void write_beside_a_flush_is_not_covered(void **state)
  * which has never seen the write. */
 static void loss_beside_a_flush(void **state)
 {
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 2 };
 	struct t_request write = { 0 };
 	struct t_request flush = { 0 };
 
-	start(&s);
+	start(&two_conns);
 	submit(&write, 1, RBP_WRITE, 0, 4096, buf);
 	assert_int_equal(result(&write), 0);
 	server_be_odd((struct odd){ ANSWER_HOLD, CMD_FLUSH, .cnt = 1 });
@@ -1427,15 +1423,11 @@ static void wait_for_answer(const struct rbp_watch *w)
  * connection does not cover the write. */
 static void answer_of_a_former_life(void **state)
 {
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 2 };
 	struct rbp_watch *second = &host.watches[0];
 	struct t_request read = { 0 };
 	struct t_request write = { 0 };
 
-	start(&s);
+	start(&two_conns);
 	/* After this, nothing else wakes the queue. */
 	submit(&read, 1, RBP_READ, 0, 4096, buf);
 	assert_int_equal(result(&read), 0);
@@ -1465,19 +1457,15 @@ static void write_before_a_new_connection(void **state)
 {
 	const struct export strange = { DISK_LEN, USUAL | MULTI_CONN,
 					.is_unknown = true };
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 2 };
 	struct t_request write = { 0 };
 
-	start(&s);
+	start(&two_conns);
 	server_change(&strange);
 	shutdown(server.peers[0].fd, SHUT_RDWR);
 	wait_for_text(host.log, "trying again");
 	submit(&write, 1, RBP_WRITE, 0, 4096, buf);
 	assert_int_equal(result(&write), 0);
-	server_change(&s.export);
+	server_change(&two_conns.export);
 	wait_for_text(host.log, "connected to the server again");
 	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), -EIO);
 	stop();
@@ -1489,14 +1477,10 @@ static void flush_before_a_new_connection(void **state)
 {
 	const struct export strange = { DISK_LEN, USUAL | MULTI_CONN,
 					.is_unknown = true };
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 2 };
 	struct t_request write = { 0 };
 	struct t_request flush = { 0 };
 
-	start(&s);
+	start(&two_conns);
 	submit(&write, 1, RBP_WRITE, 0, 4096, buf);
 	assert_int_equal(result(&write), 0);
 	server_change(&strange);
@@ -1504,7 +1488,7 @@ static void flush_before_a_new_connection(void **state)
 	wait_for_text(host.log, "trying again");
 	submit(&flush, 1, RBP_FLUSH, 0, 0, NULL);
 	assert_int_equal(result(&flush), 0);
-	server_change(&s.export);
+	server_change(&two_conns.export);
 	wait_for_text(host.log, "connected to the server again");
 	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), 0);
 	stop();
@@ -1514,13 +1498,9 @@ static void flush_before_a_new_connection(void **state)
  * it would be in doubt when they are made, so it waits for them. */
 static void connections_come_back_together(void **state)
 {
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 2 };
 	struct t_request writes[2] = { 0 };
 
-	start(&s);
+	start(&two_conns);
 	server_be_odd((struct odd){ ANSWER_NONE, CMD_WRITE, .cnt = 2 });
 	submit(&writes[0], 0, RBP_WRITE, 0, 4096, buf);
 	submit(&writes[1], 1, RBP_WRITE, 8192, 4096, buf);
@@ -1620,13 +1600,9 @@ static unsigned int timers_of_waiting(void)
 /* All its connections are lost, and one line says so. */
 static void server_is_given_up_once(void **state)
 {
-	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
-				 .wait_s = 30,
-				 .has_many = true,
-				 .queue_cnt = 2 };
 	const char *line;
 
-	start(&s);
+	start(&two_conns);
 	for (int again = 0; again < 2; again++) {
 		server_stop();
 		while (timers_of_waiting() < 2)
