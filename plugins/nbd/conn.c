@@ -269,15 +269,13 @@ static int conn_extents(void *user, const char *context, uint64_t offset,
 
 /* ---- a request without an answer ---- */
 
-/* The server has a request to answer. */
-static void conn_begin_timeout(struct nbdconn *c)
+/* Another request is the oldest, or there is none. */
+static void conn_limit_oldest(struct nbdconn *c)
 {
-	if (TAILQ_EMPTY(&c->sent))
-		c->oldest_ms = nbdlink_now_ms();
-	if (c->timeout_is_set || !c->vol->timeout_ms)
-		return;
-	c->timeout_is_set = true;
-	nbd_host->timer_set(c->timeout, c->vol->timeout_ms);
+	if (TAILQ_EMPTY(&c->sent) || !c->vol->timeout_ms)
+		nbdlimit_end(&c->oldest);
+	else
+		nbdlimit_begin(&c->oldest);
 }
 
 static const char *conn_op_name(const struct rbp_io *io)
@@ -296,16 +294,9 @@ static void conn_timed_out(void *user)
 {
 	struct nbdconn *c = user;
 	const struct nbdio *oldest = TAILQ_FIRST(&c->sent);
-	uint64_t waited_ms = nbdlink_now_ms() - c->oldest_ms;
 
-	c->timeout_is_set = false;
-	if (!c->h || !oldest)
+	if (!oldest)
 		return;
-	if (waited_ms < c->vol->timeout_ms) {
-		c->timeout_is_set = true;
-		nbd_host->timer_set(c->timeout, c->vol->timeout_ms - waited_ms);
-		return;
-	}
 	nbd_host->log(
 		c->vol->vol, RBP_WARNING,
 		"the server has not answered a %s for %llu seconds: connecting "
@@ -405,12 +396,13 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 		return;
 	}
 	conn_enter_life(c->vol, n);
-	conn_begin_timeout(c);
 	n->piece = conn_piece(c->vol, n);
 	n->err = 0;
 	n->got = 0;
 	n->seams = 0;
 	TAILQ_INSERT_TAIL(&c->sent, n, node);
+	if (TAILQ_FIRST(&c->sent) == n)
+		conn_limit_oldest(c);
 	if (conn_ask(c, n) >= 0)
 		return;
 	err = nbd_get_errno();
@@ -418,6 +410,8 @@ static void conn_send(struct nbdconn *c, struct nbdio *n)
 	if (conn_is_lost(c))
 		return;
 	TAILQ_REMOVE(&c->sent, n, node);
+	if (TAILQ_EMPTY(&c->sent))
+		conn_limit_oldest(c);
 	conn_end(n, err ? -err : -EIO);
 }
 
@@ -478,8 +472,6 @@ static void conn_give_up(void *user)
 {
 	struct nbdconn *c = user;
 
-	if (c->h)
-		return;
 	c->gave_up = true;
 	if (!atomic_exchange(&c->vol->told_away, true))
 		conn_log_given_up(c->vol);
@@ -488,7 +480,7 @@ static void conn_give_up(void *user)
 
 static void conn_begin_wait(struct nbdconn *c)
 {
-	nbd_host->timer_set(c->timer, c->vol->wait_ms);
+	nbdlimit_begin(&c->away);
 	conn_ask_for_link(c);
 }
 
@@ -559,6 +551,7 @@ static void conn_lose(struct nbdconn *c)
 	/* Oldest first: I/O that had been sent, then I/O that waits. */
 	conn_append(&c->sent, &c->waiting);
 	conn_append(&c->waiting, &c->sent);
+	conn_limit_oldest(c);
 	conn_begin_wait(c);
 	conn_fail_overdue(c, &overdue);
 }
@@ -601,7 +594,7 @@ static void conn_take_link(struct nbdconn *c, struct nbd_handle *h)
 		return;
 	}
 	conn_count_up(c);
-	nbd_host->timer_stop(c->timer);
+	nbdlimit_end(&c->away);
 	c->gave_up = false;
 	atomic_store(&c->vol->told_away, false);
 	c->ending = false;
@@ -722,7 +715,7 @@ static void conn_service(struct nbdconn *c, uint32_t events)
 	/* The server has answered the oldest request: the time of the next one
 	 * begins. */
 	if (TAILQ_FIRST(&c->sent) != oldest)
-		c->oldest_ms = nbdlink_now_ms();
+		conn_limit_oldest(c);
 	conn_settle(c, /* flush= */ true);
 }
 
@@ -780,22 +773,22 @@ void nbdconn_woken(struct nbdconn *c)
 
 int nbdconn_adopt(struct nbdconn *c, struct nbdqueue *q)
 {
-	bool has_all;
+	int err = nbdlimit_add(&c->away, q->queue, c->vol->wait_ms,
+			       conn_give_up, c);
 
-	c->timer = nbd_host->timer_add(q->queue, conn_give_up, c);
-	c->timeout = nbd_host->timer_add(q->queue, conn_timed_out, c);
+	if (!err)
+		err = nbdlimit_add(&c->oldest, q->queue, c->vol->timeout_ms,
+				   conn_timed_out, c);
 	if (c->h)
 		c->watch = nbd_host->watch_add(q->queue, nbd_aio_get_fd(c->h),
 					       conn_events(c), conn_ready, c);
-	has_all = c->timer && c->timeout && (c->watch || !c->h);
-	if (!has_all) {
+	if (err || (c->h && !c->watch)) {
 		nbdconn_release(c);
 		return -ENOMEM;
 	}
 	if (!c->h)
-		nbd_host->timer_set(c->timer, c->vol->wait_ms);
-	if (!TAILQ_EMPTY(&c->sent))
-		conn_begin_timeout(c);
+		nbdlimit_begin(&c->away);
+	conn_limit_oldest(c);
 	return 0;
 }
 
@@ -803,14 +796,9 @@ void nbdconn_release(struct nbdconn *c)
 {
 	if (c->watch)
 		nbd_host->watch_del(c->watch);
-	if (c->timer)
-		nbd_host->timer_del(c->timer);
-	if (c->timeout)
-		nbd_host->timer_del(c->timeout);
 	c->watch = NULL;
-	c->timer = NULL;
-	c->timeout = NULL;
-	c->timeout_is_set = false;
+	nbdlimit_del(&c->away);
+	nbdlimit_del(&c->oldest);
 }
 
 void nbdconn_free(struct nbdconn *c)

@@ -7,6 +7,7 @@
  *
  *   plugin.c   functions for rdma-target: open, close, queues, submit
  *   conn.c     one connection: I/O in flight, and the answers of the server
+ *   limit.c    how long it may take
  *   wire.c     requests and answers as bytes, without TLS
  *   link.c     a thread that connects, so that no worker waits for a name server
  *
@@ -33,6 +34,7 @@
 #include <libnbd.h>
 #include <rdma_block_plugin.h>
 
+#include "limit.h"
 #include "wire.h"
 
 struct nbdconn;
@@ -85,10 +87,8 @@ struct nbdconn {
 	struct nbd_handle *h; /* NULL: not connected */
 	struct nbdwire wire;  /* while it is connected */
 	struct rbp_watch *watch;
-	struct rbp_timer *timer;
-	struct rbp_timer *timeout; /* limits the time of the oldest request */
-	bool timeout_is_set;
-	uint64_t oldest_ms; /* nbdlink_now_ms() when it became the oldest */
+	struct nbdlimit away;	    /* of the server */
+	struct nbdlimit oldest;	    /* of the oldest request */
 	struct nbdio_list waiting;  /* waits for a connection */
 	struct nbdio_list sent;	    /* the server has them; oldest first */
 	struct nbdio_list answered; /* answered by the server; they end next */

@@ -354,6 +354,40 @@ t_check 'one that is stuck for a while is done' wait $stuck
 t_check 'ends' end_target
 stop
 
+# ---- a target that is stopped for longer than its timeout
+
+serve eval thread_model='echo parallel' get_size='echo 64M' can_write='exit 0' \
+	can_flush='exit 0' flush='exit 0' pread='head -c $3 /dev/zero' pwrite="
+	cat >/dev/null
+	if [ \$4 = 4096 ]; then
+		touch '$T/begun'
+		while [ -e '$T/held' ]; do sleep 0.1; done
+		touch '$T/written'
+	fi"
+touch "$T/held"
+t_target --threads 1 --backing "$(uri),name=late,timeout=1,wait=30"
+t_mount --io-timeout 300 "$URI" "$M" 2>"$T/mount.log" ||
+	t_bail "$(cat "$T/mount.log")"
+write_at() { # BLOCK [CONV]
+	dd if=/dev/zero of="$M/late" bs=4k count=1 seek="$1" oflag=direct \
+		conv=notrunc"${2-}" 2>"$T/dd.log"
+}
+t_check 'a write that is not flushed' write_at 0
+write_at 1 &
+late=$!
+t_wait_for 30 test -e "$T/begun"
+kill -STOP "$T_TARGET"
+rm "$T/held"
+t_wait_for 30 test -e "$T/written"
+sleep 2 # longer than the timeout
+kill -CONT "$T_TARGET"
+t_check 'a write that was answered meanwhile is done' wait $late
+t_check 'and a flush' write_at 0 ,fsync
+t_check 'the server is not blamed' fails grep 'has not answered' \
+	"$T/target.log"
+t_check 'ends' end_target
+stop
+
 # A server that accepts connections and does not answer.
 mkdir -p "$T/mnt"
 serve --filter=delay memory 64M rdelay=3600

@@ -230,7 +230,6 @@ static struct rbp_timer *host_timer_add(struct rbp_queue *queue,
 static void host_timer_set(struct rbp_timer *timer, uint64_t delay_ms)
 {
 	timer->is_set = true;
-	timer->delay_ms = delay_ms;
 	timer->due_ns = the_host->now_ns + delay_ms * 1000000;
 }
 
@@ -246,18 +245,33 @@ static void host_timer_del(struct rbp_timer *timer)
 	timer->is_set = false;
 }
 
-void t_host_fire(struct t_host *h, uint64_t delay_ms)
+/* The timer that is due next, not after @until_ns, or NULL. */
+static struct rbp_timer *host_due(struct t_host *h, uint64_t until_ns)
 {
+	struct rbp_timer *next = NULL;
+
 	for (unsigned int i = 0; i < T_HOST_TIMERS; i++) {
 		struct rbp_timer *t = &h->timers[i];
 
-		if (t->is_set && t->delay_ms == delay_ms) {
-			t->is_set = false;
-			t->fire(t->user);
-			return;
-		}
+		if (t->is_set && t->due_ns <= until_ns &&
+		    (!next || t->due_ns < next->due_ns))
+			next = t;
 	}
-	fail_msg("no timer of %llu ms is set", (unsigned long long)delay_ms);
+	return next;
+}
+
+void t_host_pass(struct t_host *h, uint64_t ms)
+{
+	uint64_t until_ns = h->now_ns + ms * 1000000;
+	struct rbp_timer *t;
+
+	while ((t = host_due(h, until_ns))) {
+		if (t->due_ns > h->now_ns)
+			h->now_ns = t->due_ns;
+		t->is_set = false;
+		t->fire(t->user);
+	}
+	h->now_ns = until_ns;
 }
 
 /* ---- turns ---- */

@@ -51,7 +51,6 @@ struct rbp_watch {
 struct rbp_timer {
 	bool is_used;
 	bool is_set;
-	uint64_t delay_ms;
 	uint64_t due_ns; /* by the clock of the host */
 	void (*fire)(void *user);
 	void *user;
@@ -73,7 +72,8 @@ struct t_host {
 	struct rbp_queue queues[T_HOST_QUEUES];
 	struct rbp_watch watches[T_HOST_WATCHES];
 	struct rbp_timer timers[T_HOST_TIMERS];
-	uint64_t now_ns; /* the clock of the timers; only the test changes it */
+	_Atomic uint64_t now_ns; /* the clock of the timers; only the test
+				  * changes it */
 
 	/* ---- the test sets them ---- */
 	unsigned int lacks_watches; /* this many cannot be had */
@@ -132,7 +132,7 @@ bool t_host_poll(struct t_host *h, int timeout_ms);
 /* Ends the wait of t_host_turn(), or the next one. Any thread. */
 void t_host_wake(void);
 
-/* The timer that was set to this delay is over. */
-void t_host_fire(struct t_host *h, uint64_t delay_ms);
+/* Lets time pass: each timer that is due fires. Nothing else happens. */
+void t_host_pass(struct t_host *h, uint64_t ms);
 
 #endif

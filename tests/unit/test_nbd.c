@@ -25,6 +25,7 @@
 #define DISK_LEN (1u << 20)
 #define PEER_MAX 16
 #define TEXT_LEN 4096
+#define NS_PER_S 1000000000
 
 /* ---- the protocol ---- */
 
@@ -638,9 +639,12 @@ static void server_be_odd(struct odd odd)
 	pthread_mutex_unlock(&server.lock);
 }
 
-/* ---- the clock ---- */
+/* ---- the host, and the clock ---- */
 
-static _Atomic long later_s;
+static struct t_host host;
+
+/* The thread of link.c waits by the kernel's clock. */
+static _Thread_local bool is_worker;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
@@ -648,13 +652,14 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	int res = __real_clock_gettime(clock, ts);
 
-	ts->tv_sec += atomic_load(&later_s);
+	if (!is_worker)
+		return res;
+	ts->tv_sec += (time_t)(host.now_ns / NS_PER_S);
+	ts->tv_nsec += (long)(host.now_ns % NS_PER_S);
+	ts->tv_sec += ts->tv_nsec / NS_PER_S;
+	ts->tv_nsec %= NS_PER_S;
 	return res;
 }
-
-/* ---- the host ---- */
-
-static struct t_host host;
 
 /* ---- events ---- */
 
@@ -793,7 +798,6 @@ static void stop(void)
 	t_host_del_queues(&host);
 	host.plugin->close(host.volume);
 	server_stop();
-	atomic_store(&later_s, 0);
 	t_host_end(&host);
 }
 
@@ -1409,6 +1413,18 @@ static void loss_beside_a_flush(void **state)
 	stop();
 }
 
+/* Of the connection that was made last. */
+static struct rbp_watch *last_watch(void)
+{
+	struct rbp_watch *last = &host.watches[0];
+
+	for (unsigned int i = 0; i < T_HOST_WATCHES; i++) {
+		if (host.watches[i].is_used)
+			last = &host.watches[i];
+	}
+	return last;
+}
+
 /* Waits, without a turn of the host, until the plugin has an answer to read. */
 static void wait_for_answer(const struct rbp_watch *w)
 {
@@ -1423,7 +1439,7 @@ static void wait_for_answer(const struct rbp_watch *w)
  * connection does not cover the write. */
 static void answer_of_a_former_life(void **state)
 {
-	struct rbp_watch *second = &host.watches[0];
+	struct rbp_watch *second;
 	struct t_request read = { 0 };
 	struct t_request write = { 0 };
 
@@ -1431,10 +1447,7 @@ static void answer_of_a_former_life(void **state)
 	/* After this, nothing else wakes the queue. */
 	submit(&read, 1, RBP_READ, 0, 4096, buf);
 	assert_int_equal(result(&read), 0);
-	for (unsigned int i = 0; i < T_HOST_WATCHES; i++) {
-		if (host.watches[i].is_used)
-			second = &host.watches[i];
-	}
+	second = last_watch();
 	submit(&write, 1, RBP_WRITE, 0, 4096, buf);
 	t_host_kick(&host);
 	wait_for_answer(second);
@@ -1570,7 +1583,9 @@ static void server_is_away(void **state)
 	submit(&r, 0, RBP_READ, 0, 4096, buf);
 	wait_for_text(host.log, "trying again");
 	assert_false(r.has_ended);
-	t_host_fire(&host, 30000);
+	t_host_pass(&host, 29000);
+	assert_false(r.has_ended);
+	t_host_pass(&host, 6000);
 	assert_true(r.has_ended);
 	assert_int_equal(r.res, -EIO);
 	assert_true(has_text(host.log, "has been away for 30 seconds"));
@@ -1586,14 +1601,12 @@ static void server_is_away(void **state)
 	stop();
 }
 
-/* Of connections that wait for the server. */
-static unsigned int timers_of_waiting(void)
+static unsigned int running_timers(void)
 {
 	unsigned int cnt = 0;
 
 	for (unsigned int i = 0; i < T_HOST_TIMERS; i++)
-		cnt += host.timers[i].is_set &&
-		       host.timers[i].delay_ms == 30000;
+		cnt += host.timers[i].is_set;
 	return cnt;
 }
 
@@ -1605,10 +1618,9 @@ static void server_is_given_up_once(void **state)
 	start(&two_conns);
 	for (int again = 0; again < 2; again++) {
 		server_stop();
-		while (timers_of_waiting() < 2)
+		while (running_timers() < 2)
 			t_host_turn(&host);
-		t_host_fire(&host, 30000);
-		t_host_fire(&host, 30000);
+		t_host_pass(&host, 35000);
 		line = strstr(host.log, "has been away");
 		assert_non_null(line);
 		assert_null(strstr(line + 1, "has been away"));
@@ -1627,7 +1639,7 @@ static void endless_wait(void **state)
 	start(&s);
 	server_stop();
 	wait_for_text(host.log, "the connection to the server is lost");
-	t_host_fire(&host, (uint64_t)INT32_MAX * 1000);
+	t_host_pass(&host, (uint64_t)INT32_MAX * 1000 / 7 * 8);
 	assert_true(has_text(host.log, "has been away for 2147483647 seconds"));
 	server_start();
 	stop();
@@ -1730,15 +1742,6 @@ static void export_grows(void **state)
 	stop();
 }
 
-/* The timer of the store, which is set again when the time is not over. */
-static void fire_timeout(void)
-{
-	for (unsigned int i = 0; i < T_HOST_TIMERS; i++) {
-		if (host.timers[i].is_set && host.timers[i].delay_ms <= 60000)
-			t_host_fire(&host, host.timers[i].delay_ms);
-	}
-}
-
 static const struct setup limited = {
 	{ DISK_LEN, USUAL }, .wait_s = 90, .timeout_s = 60, .queue_cnt = 1
 };
@@ -1775,13 +1778,12 @@ static void stuck_request(void **state)
 		assert_int_equal(run(RBP_WRITE, 0, 0, 512, buf), 0);
 	server_be_odd((struct odd){ ANSWER_NONE, row->type, .cnt = 1 });
 	submit(&r, 0, row->op, 0, row->len, buf);
-	atomic_store(&later_s, 40);
+	t_host_pass(&host, 40000);
 	assert_int_equal(run(RBP_EXTENT, 0, 0, 512, NULL), 0);
-	fire_timeout();
+	t_host_pass(&host, 20000);
 	assert_false(has_text(host.log, "has not answered"));
-	atomic_store(&later_s, 61);
 	assert_int_equal(run(RBP_EXTENT, 0, 0, 512, NULL), 0);
-	fire_timeout();
+	t_host_pass(&host, 8000);
 	assert_true(has_text(host.log, row->said));
 	assert_int_equal(result(&r), row->res);
 	stop();
@@ -1799,12 +1801,11 @@ static void slow_server(void **state)
 	submit(&first, 0, RBP_READ, 0, 4096, buf);
 	submit(&second, 0, RBP_READ, 4096, 4096, buf + 4096);
 	wait_for_text(server.log, "R4096@0");
-	atomic_store(&later_s, 40);
+	t_host_pass(&host, 40000);
 	server_let_go();
 	assert_int_equal(result(&first), 0);
 	wait_for_text(server.log, "R4096@4096");
-	atomic_store(&later_s, 99);
-	fire_timeout();
+	t_host_pass(&host, 60000);
 	assert_false(has_text(host.log, "has not answered"));
 	server_let_go();
 	assert_int_equal(result(&second), 0);
@@ -1821,13 +1822,75 @@ static void request_is_always_stuck(void **state)
 	submit(&r, 0, RBP_READ, 0, 4096, buf);
 	for (int times = 1; times <= 3; times++) {
 		assert_false(t_host_has_ended(&host, &r));
-		atomic_store(&later_s, times * 61);
+		t_host_pass(&host, 40000);
 		assert_int_equal(run(RBP_EXTENT, 0, 0, 512, NULL), 0);
-		fire_timeout();
+		t_host_pass(&host, 28000);
 		assert_int_equal(run(RBP_EXTENT, 0, 0, 512, NULL), 0);
 	}
 	assert_int_equal(result(&r), -EIO);
 	assert_true(has_text(host.log, "lost again and again for 90 seconds"));
+	stop();
+}
+
+/* This process does not run for @ms, and no timer fires; then those that are due
+ * do. */
+static void be_stopped(uint64_t ms)
+{
+	host.now_ns += ms * 1000000;
+	t_host_pass(&host, 0);
+}
+
+struct stop_row {
+	const char *name;
+	uint64_t runs_ms, stops_ms;
+	bool is_answered_before; /* the stop ends */
+};
+
+static const struct stop_row stop_rows[] = {
+	{ "an answer came during a stop", 1000, 3600000, true },
+	{ "an answer came during a short stop at the end", 59000, 4000, true },
+	{ "the server was stopped as well", 65000, 3600000, false },
+};
+
+/* A stop of this process does not count for the server. */
+static void stopped_process(void **state)
+{
+	const struct stop_row *row = *state;
+	struct t_request r = { 0 };
+
+	start(&limited);
+	assert_int_equal(run(RBP_WRITE, 0, 0, 512, buf), 0);
+	server_be_odd((struct odd){ ANSWER_HOLD, CMD_READ, .cnt = 1 });
+	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	wait_for_text(server.log, "R4096@0");
+	t_host_pass(&host, row->runs_ms);
+	if (row->is_answered_before) {
+		server_let_go();
+		wait_for_answer(last_watch());
+	}
+	be_stopped(row->stops_ms);
+	assert_false(has_text(host.log, "has not answered"));
+	if (!row->is_answered_before)
+		server_let_go();
+	assert_int_equal(result(&r), 0);
+	assert_int_equal(run(RBP_FLUSH, 0, 0, 0, NULL), 0);
+	stop();
+}
+
+/* The server is back after the stop, but there was no time yet to connect. */
+static void stopped_while_the_server_is_away(void **state)
+{
+	struct t_request r = { 0 };
+
+	start_usual();
+	server_stop();
+	wait_for_text(host.log, "the connection to the server is lost");
+	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	t_host_pass(&host, 33000);
+	be_stopped(3600000);
+	server_start();
+	assert_int_equal(result(&r), 0);
+	assert_false(has_text(host.log, "has been away"));
 	stop();
 }
 
@@ -1856,6 +1919,7 @@ int main(void)
 {
 	static struct t_table t;
 
+	is_worker = true;
 	T_ADD_ROWS(&t, open_rows, open_export);
 	T_ADD(&t, no_server);
 	T_ADD_ROWS(&t, io_rows, io);
@@ -1887,6 +1951,8 @@ int main(void)
 	T_ADD(&t, export_grows);
 	T_ADD_ROWS(&t, stuck_rows, stuck_request);
 	T_ADD(&t, slow_server);
+	T_ADD_ROWS(&t, stop_rows, stopped_process);
+	T_ADD(&t, stopped_while_the_server_is_away);
 	T_ADD(&t, request_is_always_stuck);
 	T_ADD(&t, no_memory_for_a_connection);
 	T_ADD(&t, old_host);
