@@ -14,6 +14,11 @@ static void limit_set_timer(struct nbdlimit *l)
 	nbd_host->timer_set(l->timer, l->tick_ms);
 }
 
+static bool limit_is_late(const struct nbdlimit *l)
+{
+	return nbdlink_now_ms() >= l->due_ms + l->tick_ms;
+}
+
 static void limit_tick(void *user)
 {
 	struct nbdlimit *l = user;
@@ -21,7 +26,9 @@ static void limit_tick(void *user)
 	l->is_ticking = false;
 	if (!l->is_on)
 		return;
-	if (nbdlink_now_ms() < l->due_ms + l->tick_ms)
+	if (l->late < TICKS && limit_is_late(l))
+		l->late++;
+	else
 		l->ticks++;
 	if (l->ticks < TICKS + 2) {
 		limit_set_timer(l);
@@ -55,6 +62,7 @@ void nbdlimit_del(struct nbdlimit *l)
 void nbdlimit_begin(struct nbdlimit *l)
 {
 	l->ticks = 0;
+	l->late = 0;
 	l->is_on = true;
 	if (!l->is_ticking)
 		limit_set_timer(l);

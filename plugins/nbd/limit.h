@@ -5,10 +5,12 @@
  * and the server may have been stopped as well: it is not to blame.
  *
  * The time is counted in ticks of a timer. A tick that comes late by a whole tick or
- * more does not count. The limit has passed after TICKS ticks and two more: the first
- * one may be short, and what has come since the last one may not have been read. So
- * an answer that comes in time is never too late, and the limit is at most an eighth
- * longer than it says.
+ * more does not count, at most TICKS times: on a machine where all ticks come late, the
+ * limit passes, too. So it does when it is so short that timers cannot be exact. The
+ * limit has passed after TICKS ticks and two more: the first one may be short, and what
+ * has come since the last one may not have been read. So an answer that comes in time is
+ * never too late, and the limit is at most an eighth longer than it says if no tick is
+ * late.
  *
  * Thread: the worker of the queue.
  */
@@ -27,6 +29,7 @@ struct nbdlimit {
 	uint64_t tick_ms;
 	uint64_t due_ms;    /* nbdlink_now_ms() at which the next tick is due */
 	unsigned int ticks; /* that count, since the begin */
+	unsigned int late;  /* that do not count, since the begin */
 	bool is_ticking;    /* the timer is set */
 	bool is_on;	    /* between the begin and the end */
 };

@@ -290,6 +290,24 @@ t_check 'flushes are done again' write_then_flush
 t_check 'ends' end_target
 stop
 
+# ---- no wait for a server that is away
+
+serve memory 64M
+t_target --backing "$(uri),name=k,wait=0"
+t_mount --io-timeout 300 "$URI" "$M" 2>"$T/mount.log" ||
+	t_bail "$(cat "$T/mount.log")"
+t_check 'a read' reads
+crash
+reads >/dev/null 2>&1 &
+reader=$!
+t_check 'with wait=0, I/O fails at once' t_wait_for 5 t_has_ended $reader
+t_check 'the log says so' grep -q 'away for 0 seconds: I/O fails' \
+	"$T/target.log"
+serve memory 64M
+t_check 'a server that is back is used' t_wait_for 30 reads
+t_check 'ends' end_target
+stop
+
 # ---- a server that dies at a request, each time
 
 # A shell is the parent of nbdkit's own command: it kills nbdkit.

@@ -1894,6 +1894,23 @@ static void stopped_while_the_server_is_away(void **state)
 	stop();
 }
 
+/* A machine whose ticks all come late. */
+static void each_tick_is_late(void **state)
+{
+	struct t_request r = { 0 };
+
+	start_usual();
+	server_stop();
+	wait_for_text(host.log, "the connection to the server is lost");
+	submit(&r, 0, RBP_READ, 0, 4096, buf);
+	for (int i = 0; i < 100 && !r.has_ended; i++)
+		be_stopped(10000);
+	assert_true(r.has_ended);
+	assert_int_equal(r.res, -EIO);
+	server_start();
+	stop();
+}
+
 /* A connection that cannot be watched is made again. */
 static void no_memory_for_a_connection(void **state)
 {
@@ -1953,6 +1970,7 @@ int main(void)
 	T_ADD(&t, slow_server);
 	T_ADD_ROWS(&t, stop_rows, stopped_process);
 	T_ADD(&t, stopped_while_the_server_is_away);
+	T_ADD(&t, each_tick_is_late);
 	T_ADD(&t, request_is_always_stuck);
 	T_ADD(&t, no_memory_for_a_connection);
 	T_ADD(&t, old_host);
