@@ -241,6 +241,7 @@ static int manage_prepare_evictions(struct manage_leavers *l, struct server *s)
 static void manage_begin_eviction(struct manage_volume *v)
 {
 	v->vol->leaving = true;
+	v->s->leaving[v->s->leaving_cnt++] = v->vol;
 	v->eviction.done = manage_evicted;
 	task_mgmt_evict(&v->eviction);
 	port_volume_leaves(&v->s->port, v->vol);
@@ -310,9 +311,21 @@ static void manage_flush(struct manage_volume *v)
 			  vol->name, strerror(-v->res));
 }
 
+static void manage_end_leaving(struct server *s, const struct volume *vol)
+{
+	unsigned int at = 0;
+
+	while (s->leaving[at] != vol)
+		at++;
+	s->leaving[at] = s->leaving[--s->leaving_cnt];
+}
+
 static void manage_run_hide(struct server *s, void *arg)
 {
-	port_volume_gone(&s->port, ((struct manage_volume *)arg)->vol);
+	const struct manage_volume *v = arg;
+
+	port_volume_gone(&s->port, v->vol);
+	manage_end_leaving(s, v->vol);
 	manage_count_attached(s);
 }
 

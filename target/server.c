@@ -170,6 +170,8 @@ static void server_release_stuck(struct server *s)
 	log_notice("user signal: releasing the requests that are stuck");
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
 		backend_fault_release(s->luns.vol[i]->dev.backend);
+	for (unsigned int i = 0; i < s->leaving_cnt; i++)
+		backend_fault_release(s->leaving[i]->dev.backend);
 }
 
 /* A worker that was told to stop takes no more messages. */

@@ -80,6 +80,10 @@ struct server {
 	struct worker workers[WORKERS_MAX];
 	unsigned int worker_cnt; /* workers that are open */
 	struct lun_map luns;
+	/* Volumes that are being removed: no command finds them, but some may still
+	 * run. */
+	struct volume *leaving[LUNS_MAX];
+	unsigned int leaving_cnt;
 	/* The worker has attached this many volumes, the first ones. */
 	unsigned int attached[WORKERS_MAX];
 	struct port port;

@@ -707,6 +707,15 @@ t_check 'the wider rules hold' sees open
 kill "$T_TARGET"
 wait "$T_TARGET"
 
+t_target --control "$S" --backing "$T/goes,name=goes,fault=flush:stuck:count=1"
+ctl volume remove --force goes &
+remove=$!
+t_wait_for 10 says 'is stuck'
+kill -USR1 "$T_TARGET"
+t_check 'SIGUSR1 also releases what is stuck on a volume that goes' \
+	t_wait_for 5 t_has_ended $remove
+t_target_stop KILL
+
 # ---- kill -9 during a change
 
 two_states() { # the file has the state before or after the change
