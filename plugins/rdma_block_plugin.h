@@ -328,7 +328,9 @@ struct rbp_plugin {
 	 * [any] Changes parameters while the volume is served: those of @args,
 	 * which live for the call. Only one call of a volume at a time. It must
 	 * not block. Returns 0; or a negative errno and one clause in @msg, and
-	 * nothing has changed. NULL: no parameter can be changed.
+	 * nothing has changed. Volumes with the same value of a parameter "group"
+	 * have all parameters in common: a call for one of them is for all. NULL:
+	 * no parameter can be changed.
 	 */
 	int (*set_params)(void *v, const struct rbp_arg *args, char *msg,
 			  size_t msg_len);

@@ -45,8 +45,7 @@ static bool manage_fill_spec(struct plugin_spec *spec, const char *plugin,
 	return true;
 }
 
-static void manage_note_parameters(struct manage *m, json_t *owner,
-				   const json_t *parameters)
+static void manage_note_owner(json_t *owner, const json_t *parameters)
 {
 	json_t *is = json_object_get(owner, "parameters");
 
@@ -55,6 +54,30 @@ static void manage_note_parameters(struct manage *m, json_t *owner,
 				(json_t *)(uintptr_t)parameters);
 	else
 		json_object_update(is, (json_t *)(uintptr_t)parameters);
+}
+
+static const json_t *manage_group_of(const json_t *owner)
+{
+	return json_object_get(json_object_get(owner, "parameters"), "group");
+}
+
+/* The parameters of a group are those of all its volumes. With others for some of them, a
+ * configuration that is saved would be refused at the next start. */
+static void manage_note_parameters(struct manage *m, const char *plugin,
+				   json_t *owner, const json_t *parameters)
+{
+	const json_t *group = manage_group_of(owner);
+	json_t *vol;
+	size_t i;
+
+	manage_note_owner(owner, parameters);
+	json_array_foreach(json_object_get(m->config, "backing"), i, vol) {
+		json_t *other = manage_find_plugin(vol, plugin);
+
+		if (group && other && other != owner &&
+		    json_equal(manage_group_of(other), group))
+			manage_note_owner(other, parameters);
+	}
 	manage_changed(m);
 }
 
@@ -78,6 +101,6 @@ bool manage_set_parameters(struct manage *m, const char *name,
 					    "the parameters are too long");
 	if (backend_set_params(vol->dev.backend, &spec, &e))
 		return manage_refuse_volume(f, name, plugin, e.text);
-	manage_note_parameters(m, owner, parameters);
+	manage_note_parameters(m, plugin, owner, parameters);
 	return true;
 }

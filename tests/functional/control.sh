@@ -716,6 +716,24 @@ t_check 'SIGUSR1 also releases what is stuck on a volume that goes' \
 	t_wait_for 5 t_has_ended $remove
 t_target_stop KILL
 
+# ---- the limits of a group
+
+echo '{ "backing": [ "ram:1M,name=q1,layer=qos,iops=100,group=g",
+	"ram:1M,name=q2,layer=qos,iops=100,group=g",
+	"ram:1M,name=q3,layer=qos,iops=100" ] }' >"$T/q.json"
+t_target --config "$T/q.json" --auto-save --control "$S"
+limits_are() { [ "$(ctl qos | xargs)" = "$1" ]; }
+t_check 'a limit of a group is set' exits 0 ctl qos q1 iops=50
+t_check 'all volumes of the group have it' limits_are \
+	'q1 iops=50 group=g q2 iops=50 group=g q3 iops=100'
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_target --config "$T/q.json" --control "$S"
+t_check 'they also have it after a restart' limits_are \
+	'q1 iops=50 group=g q2 iops=50 group=g q3 iops=100'
+kill "$T_TARGET"
+wait "$T_TARGET"
+
 # ---- kill -9 during a change
 
 two_states() { # the file has the state before or after the change
