@@ -60,6 +60,20 @@ static const char *method_text(const json_t *in, const char *key,
 	return text;
 }
 
+/* The same of one that may be left out: then *ret_text is NULL. */
+static bool method_optional_text(const json_t *in, const char *key,
+				 const char **ret_text,
+				 struct control_result *ret)
+{
+	const json_t *value = json_object_get(in, key);
+
+	*ret_text = json_string_value(value);
+	if (!value || json_is_string(value) || json_is_null(value))
+		return true;
+	method_bad(ret, key);
+	return false;
+}
+
 static bool method_is_texts(const json_t *list)
 {
 	const json_t *one;
@@ -561,13 +575,12 @@ static void method_set_allow(void *user, const json_t *in,
 			     struct control_result *ret)
 {
 	struct manage *m = user;
-	const struct manage_allow allow = {
-		.volume = json_string_value(json_object_get(in, "volume")),
-		.rules = json_object_get(in, "rules"),
-	};
+	struct manage_allow allow = { .rules = json_object_get(in, "rules") };
 	unsigned int ended = 0;
 	struct manage_fault f;
 
+	if (!method_optional_text(in, "volume", &allow.volume, ret))
+		return;
 	if (!method_is_texts(allow.rules)) {
 		method_bad(ret, "rules");
 		return;
@@ -677,13 +690,23 @@ static void method_set_log_level(void *user, const json_t *in,
 
 /* ---- whole configurations ---- */
 
-static bool method_is_of_generation(const struct manage *m, const json_t *in,
-				    struct manage_fault *f)
+/* Returns an optional number; NULL: it is left out. */
+static bool method_generation(const json_t *in, const json_t **ret_value,
+			      struct control_result *ret)
 {
 	const json_t *value = json_object_get(in, "generation");
 
-	if (!json_is_integer(value) ||
-	    (uint64_t)json_integer_value(value) == m->generation)
+	*ret_value = json_is_integer(value) ? value : NULL;
+	if (!value || json_is_integer(value) || json_is_null(value))
+		return true;
+	method_bad(ret, "generation");
+	return false;
+}
+
+static bool method_is_of_generation(const struct manage *m, const json_t *value,
+				    struct manage_fault *f)
+{
+	if (!value || (uint64_t)json_integer_value(value) == m->generation)
 		return true;
 	return manage_refuse(f, "configuration", "generation",
 			     "it is %llu now, not %lld: the target has been "
@@ -709,12 +732,14 @@ static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
 	struct manage_apply how = { .dry_run = dry_run };
 	struct config_fault fault;
 	struct manage_fault f;
+	const json_t *generation;
 	int64_t changing;
 	json_t *changes;
 	json_t *want;
 
 	if (!method_flag(in, "prune", &how.prune, ret) ||
-	    !method_flag(in, "force", &how.force, ret))
+	    !method_flag(in, "force", &how.force, ret) ||
+	    !method_generation(in, &generation, ret))
 		return;
 	want = config_check(json_object_get(in, "config"), &fault);
 	if (!want) {
@@ -729,7 +754,7 @@ static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
 		json_decref(want);
 		return;
 	}
-	if (!method_is_of_generation(m, in, &f) ||
+	if (!method_is_of_generation(m, generation, &f) ||
 	    !manage_apply(m, want, &how, &changes, &f))
 		method_refused(ret, &f);
 	else if (dry_run || !json_array_size(changes))

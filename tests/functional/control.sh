@@ -491,6 +491,18 @@ r = call(I + "AddVolume", {"vol": 1})
 assert r["error"] == "org.varlink.service.InvalidParameter", r'
 }
 t_check 'programs can ask what there is' introspection
+wrong_types() { # which mean something else when they count as left out
+	raw 'bad = "org.varlink.service.InvalidParameter"
+r = call(I + "SetAllow", {"rules": ["10.9.9.9"], "volume": 5})
+assert r.get("error") == bad, r
+for generation in ["1", 1.0, True]:
+    r = call(I + "Apply", {"config": {"allow": ["10.9.9.9"]},
+        "generation": generation})
+    assert r.get("error") == bad, r
+assert call(I + "Apply", {"config": {}, "generation": None}).get("parameters")
+assert "allow" not in call(I + "GetConfig")["parameters"]["config"]'
+}
+t_check 'a value of a wrong type is refused' wrong_types
 
 # The group may read; other users cannot even connect.
 as_nobody() { setpriv --reuid 65534 --clear-groups --regid "$1" "${@:2}"; }
