@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "target/control/config.h"
+#include "target/control/varlink.h"
 #include "target/manage_access.h"
 #include "target/manage_listen.h"
 #include "target/manage_volume.h"
@@ -32,8 +33,8 @@ struct apply {
 static void apply_note(struct apply *a, const char *action, const char *object,
 		       const char *field, json_t *from, json_t *to)
 {
-	json_t *change =
-		json_pack("{ssss}", "action", action, "object", object);
+	json_t *change = json_pack("{ssso}", "action", action, "object",
+				   varlink_text(object));
 
 	if (*field)
 		json_object_set_new(change, "field", json_string(field));

@@ -39,8 +39,9 @@
 void method_refused(struct control_result *ret, const struct manage_fault *f)
 {
 	ret->error = METHODS_REFUSED;
-	ret->parameters = json_pack("{ssssss}", "object", f->object, "field",
-				    f->field, "reason", f->reason);
+	ret->parameters = json_pack(
+		"{sososo}", "object", varlink_text(f->object), "field",
+		varlink_text(f->field), "reason", varlink_text(f->reason));
 }
 
 static void method_bad(struct control_result *ret, const char *parameter)
@@ -154,14 +155,16 @@ static void method_changed(struct manage *m, json_t *parameters,
 	/* Others may change it while this is saved. */
 	json_int_t generation = (json_int_t)m->generation;
 	struct manage_fault f;
+	char warning[2 * sizeof(f)];
 
 	if (m->server->opt->auto_save && !manage_save(m, false, &f)) {
 		log_error("the configuration is not saved: %s: %s", f.object,
 			  f.reason);
-		json_object_set_new(
-			parameters, "warning",
-			json_sprintf("this is done, but not saved: %s: %s",
-				     f.object, f.reason));
+		snprintf(warning, sizeof(warning),
+			 "this is done, but not saved: %s: %s", f.object,
+			 f.reason);
+		json_object_set_new(parameters, "warning",
+				    varlink_text(warning));
 	}
 	json_object_set_new(parameters, "generation", json_integer(generation));
 	ret->parameters = parameters;
@@ -228,9 +231,10 @@ static uint32_t method_seconds_left(const struct volume *vol)
 static json_t *method_volume(const struct volume *vol)
 {
 	return json_pack(
-		"{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:b, s:b, s:s, s:i, s:i}",
+		"{s:s, s:i, s:s, s:o, s:o, s:I, s:i, s:b, s:b, s:s, s:i, s:i}",
 		"name", vol->name, "lun", (int)vol->lun, "kind", vol->kind,
-		"store", vol->path, "serial", vol->serial, "size",
+		"store", varlink_text(vol->path), "serial",
+		varlink_text(vol->serial), "size",
 		(json_int_t)vol->blocks * vol->block_size, "block_size",
 		(int)vol->block_size, "read_only", vol->read_only,
 		"write_cache", vol->dev.write_cache, "state",
@@ -386,12 +390,12 @@ static void method_get_status(void *user, const json_t *in,
 		manage_unlock(m);
 	}
 	ret->parameters = json_pack(
-		"{s:s, s:i, s:i, s:i, s:i, s:I, s:s, s:s, s:b, s:o, s:o*}",
+		"{s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:s, s:b, s:o, s:o*}",
 		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
 		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
 		"sessions", (int)sessions.cnt, "generation",
 		(json_int_t)generation, "config",
-		s->opt->config ? s->opt->config : "", "log_level",
+		varlink_text(s->opt->config ? s->opt->config : ""), "log_level",
 		method_levels[log_level], "auto_save", s->opt->auto_save,
 		"listeners", listeners ? listeners : json_array(), "stopping",
 		method_stopping(&drain));
@@ -809,8 +813,8 @@ static void method_save(void *user, const json_t *in,
 		return;
 	manage_lock(m);
 	if (manage_save(m, force, &f))
-		ret->parameters =
-			json_pack("{ss}", "file", m->server->opt->config);
+		ret->parameters = json_pack(
+			"{so}", "file", varlink_text(m->server->opt->config));
 	else
 		method_refused(ret, &f);
 	manage_unlock(m);

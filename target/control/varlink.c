@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/control/varlink.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "target/control/config_text.h"
 
 /* Letters, digits, '.' and '-'. The method follows the last dot. */
@@ -73,6 +75,20 @@ bool varlink_decode(char *text, size_t len, struct varlink_call *ret_call,
 		return false;
 	*ret_call = call;
 	return true;
+}
+
+json_t *varlink_text(const char *text)
+{
+	json_t *json = json_string(text);
+	_cleanup_free_ char *copy = json ? NULL : strdup(text);
+
+	if (!copy)
+		return json;
+	for (char *p = copy; *p; p++) {
+		if (*p & 0x80)
+			*p = '?';
+	}
+	return json_string(copy);
 }
 
 static char *varlink_dump(json_t *message)

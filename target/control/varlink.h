@@ -36,6 +36,10 @@ struct varlink_call {
 bool varlink_decode(char *text, size_t len, struct varlink_call *ret_call,
 		    const char **ret_why);
 
+/* @text as JSON. A text that is not UTF-8, such as the name of a file, or a text that was
+ * cut within a character, has '?' for each byte that is not ASCII. NULL: no memory. */
+json_t *varlink_text(const char *text);
+
 /* A reply, and a failure; @parameters are taken over, NULL: none. The text is to be
  * freed and is sent with its NUL. NULL: no memory. */
 char *varlink_encode_reply(json_t *parameters);

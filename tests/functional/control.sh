@@ -503,6 +503,26 @@ assert call(I + "Apply", {"config": {}, "generation": None}).get("parameters")
 assert "allow" not in call(I + "GetConfig")["parameters"]["config"]'
 }
 t_check 'a value of a wrong type is refused' wrong_types
+# Texts that are cut are cut within a character of one of the two.
+long=$(printf 'é%.0s' $(seq 60))
+truncate -s 1M "$T/$long" "$T/x$long"
+not_ascii() {
+	raw "e = connect()
+e.sendall(json.dumps({'method': I + 'FollowEvents', 'more': True}).encode() + b'\\0')
+assert b'begin' in e.recv(65536)
+r = call(I + 'Apply', {'config': {'backing': ['$T/$long', '$T/x$long']}})
+assert len(r['parameters']['changes']) == 2, r
+got = b''
+while got.count(b'configuration: add') < 2:
+    got += e.recv(65536)
+for name in ['$long' * 2, 'x' + '$long' * 2]:
+    r = call(I + 'RemoveVolume', {'name': name})
+    assert 'no volume' in r['parameters']['reason'], r"
+}
+t_check 'texts that are not ASCII are told' not_ascii
+for name in $(ctl volume list | awk '/_/ { print $2 }'); do
+	ctl volume remove "$name"
+done
 
 # The group may read; other users cannot even connect.
 as_nobody() { setpriv --reuid 65534 --clear-groups --regid "$1" "${@:2}"; }
