@@ -370,6 +370,25 @@ static const char *ctl_find_extra(const struct ctl_verb *verb,
 	return NULL;
 }
 
+/* JSON has only UTF-8. A rule that was left out for that would let everybody in. The name
+ * of a file is not sent. */
+static bool ctl_check_texts(const struct ctl_verb *verb,
+			    const struct ctl_args *a)
+{
+	for (int i = 0; verb->make && verb->make != make_config && i < a->cnt;
+	     i++) {
+		json_t *text = json_string(a->arg[i]);
+
+		json_decref(text);
+		if (text)
+			continue;
+		log_error("%s: argument %d is not UTF-8; nothing has changed",
+			  verb->name, i + 1);
+		return false;
+	}
+	return true;
+}
+
 static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
 				   int cnt)
 {
@@ -402,6 +421,8 @@ static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
 			verb->name, extra);
 		return CTL_USAGE;
 	}
+	if (!ctl_check_texts(verb, &a))
+		return CTL_USAGE;
 	return ctl_run(verb, &a);
 }
 

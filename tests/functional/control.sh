@@ -340,6 +340,8 @@ t_check 'events need a client that wants more' needs_more
 
 t_check 'rules are replaced' exits 0 ctl allow 10.9.9.9
 t_check 'who is not allowed gets in no more' sees_not stays
+t_check 'a rule that is no text is refused' exits 2 ctl allow "$(printf '10.0.0.9\351')"
+t_check 'the rules stay' sees_not stays
 t_check 'rules are removed' exits 0 ctl allow
 t_check 'everybody gets in' sees stays
 t_check 'a volume has its own' exits 0 ctl volume allow grows 10.9.9.9
