@@ -2,6 +2,8 @@
 #include "target/service_notify.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+
+/* For a service manager that does not read. */
+#define SERVICE_WAIT_MS 2000
 
 int service_notify_open(void)
 {
@@ -25,7 +30,7 @@ int service_notify_open(void)
 	if (name[0] == '@')
 		addr.sun_path[0] = '\0';
 	len += offsetof(struct sockaddr_un, sun_path);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0 && connect(fd, (const void *)&addr, (socklen_t)len) == 0)
 		return fd;
 	log_warn("cannot reach the service manager at %s: %s", name,
@@ -35,9 +40,19 @@ int service_notify_open(void)
 	return -1;
 }
 
+static bool service_send(int fd, const char *state)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	if (write(fd, state, strlen(state)) >= 0)
+		return true;
+	return errno == EAGAIN && poll(&p, 1, SERVICE_WAIT_MS) > 0 &&
+	       write(fd, state, strlen(state)) >= 0;
+}
+
 void service_notify(int fd, const char *state)
 {
-	if (fd >= 0 && write(fd, state, strlen(state)) < 0)
+	if (fd >= 0 && !service_send(fd, state))
 		log_warn("cannot send %s to the service manager: %s", state,
 			 strerror(errno));
 }

@@ -20,7 +20,7 @@
 int service_notify_open(void);
 
 /* Sends @state to the service manager. @fd may be -1: then nothing happens. A
- * failure is logged. */
+ * failure is logged. Waits at most two seconds for a service manager that hangs. */
 void service_notify(int fd, const char *state);
 
 /* Microseconds within which the service manager expects each SERVICE_ALIVE; 0:

@@ -41,7 +41,8 @@ goes_on() { # NUMBER OF "goes on" LINES
 }
 
 python3 "${0%/*}/notify.py" "$T/notify" "$T/notified" &
-t_pids="$t_pids $!"
+manager=$!
+t_pids="$t_pids $manager"
 t_wait_for 5 test -S "$T/notify" || t_bail 'no socket'
 
 control=()
@@ -87,4 +88,23 @@ t_check 'nor when another process is asked' sh -c \
 	"! grep -q heartbeat /proc/$T_TARGET/task/*/comm"
 kill "$T_TARGET"
 wait "$T_TARGET"
+
+# ---- a service manager that hangs
+
+unset WATCHDOG_PID
+t_target --backing ram:1M
+kill -STOP $manager
+python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect(sys.argv[1])
+s.setblocking(False)
+try:
+    while True:
+        s.send(b"FILLS=1")
+except BlockingIOError:
+    pass' "$T/notify"
+kill "$T_TARGET"
+t_check 'the target ends although its service manager hangs' \
+	t_wait_for 10 t_has_ended "$T_TARGET"
+kill -CONT $manager
 t_done
