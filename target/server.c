@@ -218,6 +218,8 @@ static int server_catch_signals(struct server *s, struct error *e)
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	signal(SIGPIPE, SIG_IGN);
+	/* A write beyond ulimit -f fails, with EFBIG. */
+	signal(SIGXFSZ, SIG_IGN);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	s->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (s->signal_fd >= 0)

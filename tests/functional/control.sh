@@ -768,6 +768,18 @@ t_check 'they also have it after a restart' limits_are \
 kill "$T_TARGET"
 wait "$T_TARGET"
 
+# ---- a limit for the size of files
+
+truncate -s 4M "$T/small"
+ulimit -S -f 8192 # KiB
+t_target --control "$S" --backing "$T/small,name=small"
+ulimit -S -f unlimited
+t_refused 'a file does not grow beyond ulimit -f' 'small: File too large' \
+	ctl volume resize small 12M
+t_check 'the target goes on' shows small
+kill "$T_TARGET"
+wait "$T_TARGET"
+
 # ---- kill -9 during a change
 
 two_states() { # the file has the state before or after the change
