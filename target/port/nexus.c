@@ -48,15 +48,21 @@ void nexus_come_back(struct nexus *nexus, bool other_luns)
 	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, news);
 }
 
-void nexus_keep_meaning(const struct nexus *nexus, struct lun_view *view)
+void nexus_leave(struct nexus *nexus, unsigned int lun)
+{
+	memcpy(nexus->left.naa[lun], nexus->view.vol[lun]->info.naa,
+	       SCSI_NAA_LEN);
+}
+
+void nexus_keep_meaning(const struct lun_past *left, struct lun_view *view)
 {
 	static const uint8_t none[SCSI_NAA_LEN];
 
 	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
-		const uint8_t *left = nexus->left[lun];
+		const uint8_t *naa = left->naa[lun];
 
-		if (!view->vol[lun] || !memcmp(left, none, sizeof(none)) ||
-		    !memcmp(left, view->vol[lun]->info.naa, sizeof(none)))
+		if (!view->vol[lun] || !memcmp(naa, none, sizeof(none)) ||
+		    !memcmp(naa, view->vol[lun]->info.naa, sizeof(none)))
 			continue;
 		view->vol[lun] = NULL;
 		view->read_only[lun] = false;

@@ -22,6 +22,12 @@ struct nexus_share {
 	struct arena_user tables;
 };
 
+/* For each LUN, the identity (NAA) of the volume that it was to an initiator before. All
+ * zero: none. */
+struct lun_past {
+	uint8_t naa[LUNS_MAX][SCSI_NAA_LEN];
+};
+
 struct nexus {
 	struct list node; /* port->nexuses */
 	struct scsi_nexus scsi;
@@ -33,9 +39,8 @@ struct nexus {
 	/* Volumes are added and removed (port_change.h) by atomic stores. The
 	 * rest is constant. */
 	struct lun_view view;
-	/* For each LUN, the identity (NAA) of the volume that was removed from
-	 * it. All zero: none was. See nexus_keep_meaning(). */
-	uint8_t left[LUNS_MAX][SCSI_NAA_LEN];
+	/* Volumes that have left their LUN. See nexus_keep_meaning(). */
+	struct lun_past left;
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;
@@ -43,6 +48,7 @@ struct nexus {
 	unsigned int first_worker; /* worker of its first channel */
 	struct meter *meter;	   /* constant */
 	bool was_used;		   /* it has had a channel */
+	bool ended_here;    /* the target has ended it, not the initiator */
 	struct list logins; /* struct login of port.c, in order of arrival */
 	struct nexus_share shares[]; /* of each worker */
 };
@@ -59,14 +65,17 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
  * address, it sees other volumes or other LUNs. */
 void nexus_come_back(struct nexus *nexus, bool other_luns);
 
+/* From now on, @lun is not the volume any more that it is in nexus->view. */
+void nexus_leave(struct nexus *nexus, unsigned int lun);
+
 /*
- * Removes volumes from @view, the next view of @nexus, whose LUN was another
- * volume before. Linux sends aborted commands again, and commands that met a
+ * Removes volumes from @view, the next view of a nexus, whose LUN was another
+ * volume before, by @left. Linux sends aborted commands again, and commands that met a
  * unit attention, without checking that the LUN is still the same disk: data
  * for one volume would be written to another. A volume that comes back is shown
  * again.
  */
-void nexus_keep_meaning(const struct nexus *nexus, struct lun_view *view);
+void nexus_keep_meaning(const struct lun_past *left, struct lun_view *view);
 
 /* Frees a nexus without channels and logins, and removes it from its list. */
 void nexus_free(struct nexus *nexus);

@@ -106,8 +106,9 @@ static void port_refuse(struct port *port, struct xp_conn_request *conn,
 /* ---- logins that wait ---- */
 
 /* NULL: it has never logged in, or was forgotten. */
-static struct port_past_nexus *port_find_past(struct port *port,
-					      const struct nexus *nexus)
+static struct port_past_nexus *
+port_find_past(struct port *port, const struct srp_port_id *initiator,
+	       const struct srp_port_id *target)
 {
 	unsigned int cnt = port->remembered_cnt < PORT_REMEMBERED
 				   ? port->remembered_cnt
@@ -116,8 +117,8 @@ static struct port_past_nexus *port_find_past(struct port *port,
 	for (unsigned int i = 0; i < cnt; i++) {
 		struct port_past_nexus *m = &port->remembered[i];
 
-		if (srp_port_id_equal(&m->initiator, &nexus->initiator) &&
-		    srp_port_id_equal(&m->target, &nexus->target))
+		if (srp_port_id_equal(&m->initiator, initiator) &&
+		    srp_port_id_equal(&m->target, target))
 			return m;
 	}
 	return NULL;
@@ -125,13 +126,16 @@ static struct port_past_nexus *port_find_past(struct port *port,
 
 static void port_remember(struct port *port, const struct nexus *nexus)
 {
-	struct port_past_nexus *m = port_find_past(port, nexus);
+	struct port_past_nexus *m =
+		port_find_past(port, &nexus->initiator, &nexus->target);
 
 	if (!m)
 		m = &port->remembered[port->remembered_cnt++ % PORT_REMEMBERED];
 	*m = (struct port_past_nexus){ .initiator = nexus->initiator,
 				       .target = nexus->target,
 				       .view = lun_view_digest(&nexus->view) };
+	if (nexus->ended_here)
+		m->left = nexus->left;
 }
 
 static void port_free_if_unused(struct port *port, struct nexus *nexus)
@@ -322,15 +326,19 @@ static struct nexus *port_find_or_create_nexus(struct port *port,
 		nexus_find(&port->nexuses, &req->initiator, &req->target);
 	const struct port_past_nexus *was;
 
-	if (nexus)
+	if (nexus) {
+		nexus->ended_here = false;
 		return nexus;
+	}
 	nexus = nexus_create(&req->initiator, &req->target, port->luns, view,
 			     port->worker_cnt);
 	if (!nexus)
 		return NULL;
-	was = port_find_past(port, nexus);
-	if (was)
+	was = port_find_past(port, &req->initiator, &req->target);
+	if (was) {
+		nexus->left = was->left;
 		nexus_come_back(nexus, was->view != lun_view_digest(view));
+	}
 	nexus->first_worker = port->next_worker++ % port->worker_cnt;
 	list_add_tail(&port->nexuses, &nexus->node);
 	return nexus;
@@ -479,6 +487,30 @@ static void port_make_view(struct port *port,
 			 hidden->name);
 }
 
+/* An initiator that comes back after the target has ended its nexus may still take a LUN
+ * for the volume that it was. */
+static void port_keep_meaning(struct port *port,
+			      const struct xp_conn_request *conn,
+			      const struct srp_login_req *req,
+			      struct lun_view *view)
+{
+	const struct port_past_nexus *was =
+		port_find_past(port, &req->initiator, &req->target);
+	unsigned int cnt = view->cnt;
+	char name[SRP_PORT_ID_TEXT_SIZE];
+	unsigned int dropped;
+
+	if (was)
+		nexus_keep_meaning(&was->left, view);
+	if (view->cnt == cnt ||
+	    !log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
+		return;
+	log_warn("%s from %s knows the LUNs of %u volumes as other volumes; it "
+		 "sees them when it has logged out and in again",
+		 srp_port_id_format(&req->initiator, name), conn->peer,
+		 cnt - view->cnt);
+}
+
 /*
  * Why the initiator is rejected for what it may see. NULL: it is not. The view
  * of a nexus is decided once. So a login of the same initiator port from
@@ -487,6 +519,7 @@ static void port_make_view(struct port *port,
  * from @view.
  */
 static const char *port_lacks_access(struct port *port,
+				     const struct xp_conn_request *conn,
 				     const struct srp_login_req *req,
 				     struct lun_view *view)
 {
@@ -496,7 +529,9 @@ static const char *port_lacks_access(struct port *port,
 	if (view->cnt == 0)
 		return "no volume is allowed for it (--allow, ,allow=)";
 	if (nexus)
-		nexus_keep_meaning(nexus, view);
+		nexus_keep_meaning(&nexus->left, view);
+	else
+		port_keep_meaning(port, conn, req, view);
 	if (nexus && !lun_view_equal(&nexus->view, view))
 		return "that initiator port is logged in from an address "
 		       "which may see other volumes";
@@ -535,7 +570,7 @@ static void port_requested(struct xp_conn_request *conn)
 	 * one, too. */
 	req.target = port->policy.target;
 	port_make_view(port, conn, &req, &view);
-	why = port_lacks_access(port, &req, &view);
+	why = port_lacks_access(port, conn, &req, &view);
 	if (why) {
 		port_refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT, why);
 		return;
@@ -614,6 +649,7 @@ void port_end_nexus(struct port *port, struct nexus *nexus, const char *why)
 {
 	struct list *it;
 
+	nexus->ended_here = true;
 	login_refuse_all(nexus, SRP_REJ_NO_RESOURCES, why);
 	list_for_each(it, &nexus->channels)
 		channel_send_drain(

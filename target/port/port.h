@@ -76,7 +76,9 @@ struct port {
 	struct port_past_nexus {
 		struct srp_port_id initiator;
 		struct srp_port_id target;
-		uint64_t view;	       /* lun_view_digest() */
+		uint64_t view; /* lun_view_digest() */
+		/* If the target has ended it: nexus.left; else empty. */
+		struct lun_past left;
 	} remembered[PORT_REMEMBERED]; /* a ring, oldest overwritten */
 	unsigned int remembered_cnt;   /* since the start */
 	unsigned int login_cnt;	       /* channels and waiting logins */

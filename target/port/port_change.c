@@ -19,7 +19,7 @@ static void change_make_view(const struct port *port, const struct nexus *nexus,
 			     struct lun_view *view)
 {
 	change_make_view_anew(port, nexus, view);
-	nexus_keep_meaning(nexus, view);
+	nexus_keep_meaning(&nexus->left, view);
 }
 
 /* ---- volumes that are added ---- */
@@ -129,7 +129,7 @@ void port_volume_leaves(struct port *port, struct volume *vol)
 static void change_hide(struct nexus *nexus, unsigned int lun)
 {
 	scsi_nexus_lose(&nexus->scsi, lun);
-	memcpy(nexus->left[lun], nexus->view.vol[lun]->info.naa, SCSI_NAA_LEN);
+	nexus_leave(nexus, lun);
 	__atomic_store_n(&nexus->view.vol[lun], NULL, __ATOMIC_RELEASE);
 	nexus->view.read_only[lun] = false;
 	nexus->view.cnt--;
@@ -155,6 +155,16 @@ void port_volume_gone(struct port *port, struct volume *vol)
 
 /* ---- sessions ---- */
 
+/* Linux logs in again by itself, and repeats its commands. */
+static void change_leave_luns(struct nexus *nexus, const struct lun_view *next)
+{
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (nexus->view.vol[lun] &&
+		    nexus->view.vol[lun] != next->vol[lun])
+			nexus_leave(nexus, lun);
+	}
+}
+
 unsigned int port_rules_changed(struct port *port)
 {
 	struct list *it;
@@ -169,6 +179,7 @@ unsigned int port_rules_changed(struct port *port)
 		if (lun_view_equal(&nexus->view, &view))
 			continue;
 		cnt++;
+		change_leave_luns(nexus, &view);
 		port_end_nexus(port, nexus, "its access rules have changed");
 	}
 	return cnt;

@@ -375,6 +375,54 @@ static void new_rules_end_who_would_see_less(void **state)
 	rig_destroy(rig);
 }
 
+/* The target ends the nexus, and Linux logs in again by itself. */
+static void other_volume_by_new_rules_does_not_take_the_place(void **state)
+{
+	struct rig *rig = two_workers();
+	struct srp_login_req own = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct volume *disk = rig->target.luns.vol[RIG_DISK];
+	struct volume *other = rig->target.luns.vol[RIG_RAM];
+	struct error e;
+	struct t_ini *ch;
+
+	/* If two volumes have one LUN, initiators see the first. */
+	other->lun = RIG_DISK;
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	assert_true(access_rules_add(&disk->allow, "10.9.9.9", &e));
+	assert_int_equal(port_rules_changed(&rig->target.port), 1);
+	rig_settle(rig);
+	assert_true(ch->closed);
+	/* The same after an end by an administrator. */
+	for (int i = 0; i < 2; i++) {
+		ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+		assert_int_equal(reported_luns(ch), 0);
+		expect_sense(ch, test_unit(ch, RIG_DISK),
+			     SCSI_ASC_LUN_NOT_SUPPORTED);
+		if (i == 0)
+			port_kick(&rig->target.port, &own.initiator);
+		rig_settle(rig);
+	}
+	/* The volume that was there may come back. */
+	disk->allow.cnt = 0;
+	assert_int_equal(port_rules_changed(&rig->target.port), 1);
+	rig_settle(rig);
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	assert_true(access_rules_add(&disk->allow, "10.9.9.9", &e));
+	assert_int_equal(port_rules_changed(&rig->target.port), 1);
+	rig_settle(rig);
+	/* An initiator that logs out and in sees the other one. */
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_chan_free(ch);
+	rig_settle(rig);
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	assert_int_equal(reported_luns(ch), 1);
+	assert_non_null(port_volume_user(&rig->target.port, other));
+	other->lun = RIG_RAM;
+	rig_destroy(rig);
+}
+
 static void session_is_listed_and_ended(void **state)
 {
 	struct rig *rig = two_workers();
@@ -434,6 +482,7 @@ int main(void)
 	T_ADD(&t, other_volume_in_the_same_memory_is_news);
 	T_ADD(&t, same_volume_takes_its_place_again);
 	T_ADD(&t, new_rules_end_who_would_see_less);
+	T_ADD(&t, other_volume_by_new_rules_does_not_take_the_place);
 	T_ADD(&t, session_is_listed_and_ended);
 	T_ADD(&t, session_ends_with_its_commands);
 	return t_run(&t);
