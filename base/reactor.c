@@ -23,10 +23,13 @@ static inline void reactor_relax(void)
 
 static unsigned int reactor_work(struct reactor *r)
 {
+	uint64_t seen_us = r->now_us;
 	unsigned int done;
 
 	r->stats.turns++;
 	r->now_us = 0;
+	if (reactor_has_due_timer(r))
+		reactor_forgive(r, seen_us);
 	reactor_stay_awake(r);
 	done = reactor_run_completions(r);
 	if (reactor_has_message(r))
@@ -107,7 +110,6 @@ static void reactor_end(struct reactor *r)
 	/* The caller may sleep before the next turn. */
 	contention_sleep(&r->contention);
 	r->in_turn = false;
-	r->now_us = 0;
 }
 
 int reactor_run(struct reactor *r)

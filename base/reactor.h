@@ -149,8 +149,14 @@ int reactor_fd(const struct reactor *r);
  * Thread: any. */
 bool reactor_is_mine(const struct reactor *r);
 
-/* Monotonic clock, read once a turn. It and the timers are exact to a tick of
- * the kernel (1 to 10 ms). */
+/*
+ * Monotonic clock, read once a turn. It and the timers are exact to a tick of
+ * the kernel (1 to 10 ms). Time in which the thread did not run (the process
+ * was stopped, or a handler took long) does not count: if the first timer is
+ * more than half a second late, the clock goes on from before, so that what has
+ * arrived meanwhile is handled before a timer calls it late. The clocks of two
+ * reactors differ.
+ */
 uint64_t reactor_now_us(struct reactor *r);
 
 /* Moves the clock of this reactor on, so that tests need not sleep. */

@@ -48,9 +48,11 @@ struct reactor {
 	uint64_t await_us;	 /* since when an answer is awaited */
 	bool comes_soon;	 /* the last ones came within poll_us */
 	struct contention contention;
-	uint64_t now_us; /* 0: to be read */
+	uint64_t now_us; /* the last reading; in a turn, 0: to be read */
 	uint64_t tick_us;
-	uint64_t skipped_us;
+	uint64_t skipped_us; /* added to the kernel's clock, maybe negative */
+	bool skips;	     /* reactor_skip() made the timers late */
+	bool forgave;	     /* reactor_forgive() did; then not at once again */
 	struct slots buffers;
 	struct slots files;
 
@@ -109,6 +111,10 @@ unsigned int reactor_flush_all(struct reactor *r);
 
 uint64_t reactor_tick_us(void);
 unsigned int reactor_run_timers(struct reactor *r);
+/* A timer is due. If it is late, takes back the time in which the thread did
+ * not run. The last turn, or the user after it, read @seen_us from the
+ * clock. */
+void reactor_forgive(struct reactor *r, uint64_t seen_us);
 /* Makes the ring's descriptor readable when the first timer is due. */
 void reactor_set_alarm(struct reactor *r);
 void reactor_alarm_done(struct reactor_op *op, int res, unsigned int cqe_flags);

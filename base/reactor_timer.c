@@ -3,6 +3,9 @@
 
 #include <time.h>
 
+/* A timer that is late by more shows that the thread did not run. */
+#define LATE_US 500000u
+
 uint64_t reactor_tick_us(void)
 {
 	struct timespec ts;
@@ -15,15 +18,36 @@ void reactor_skip(struct reactor *r, uint64_t ms)
 {
 	r->skipped_us += ms * 1000 + r->tick_us; /* see reactor_timer_set() */
 	r->now_us = 0;
+	r->skips = true;
 }
 
 uint64_t reactor_now_us(struct reactor *r)
 {
-	if (!r->in_turn)
-		return reactor_coarse_us(r);
-	if (!r->now_us)
+	if (!r->in_turn || !r->now_us)
 		r->now_us = reactor_coarse_us(r);
 	return r->now_us;
+}
+
+/*
+ * The clock goes back, but to no time before @seen_us. Then the timers are not
+ * due in this turn, and what has arrived is handled before they are. If every
+ * turn takes long, each second one fires them.
+ */
+void reactor_forgive(struct reactor *r, uint64_t seen_us)
+{
+	uint64_t due_us = reactor_first_timer_us(r);
+	uint64_t now = r->now_us;
+
+	if (r->skips || r->forgave || now - due_us <= LATE_US) {
+		r->skips = false;
+		r->forgave = false;
+		return;
+	}
+	r->forgave = true;
+	r->now_us = due_us - LATE_US;
+	if (r->now_us < seen_us)
+		r->now_us = seen_us;
+	r->skipped_us -= now - r->now_us;
 }
 
 void reactor_timer_init(struct reactor_timer *t,
@@ -93,7 +117,7 @@ void reactor_set_alarm(struct reactor *r)
 	if (due_us == NO_DEADLINE || (r->alarm_us && r->alarm_us <= due_us))
 		return;
 	sqe = reactor_sqe(r);
-	reactor_timespec(&r->alarm_at, due_us + r->tick_us);
+	reactor_timespec(&r->alarm_at, due_us + r->tick_us - r->skipped_us);
 	if (r->alarm_us) {
 		io_uring_prep_timeout_update(sqe, &r->alarm_at,
 					     (uintptr_t)&r->alarm,

@@ -218,4 +218,20 @@ t_check 'the read worked' wait $reader
 t_check 'and was sent twice' is replayed 1
 t_check 'after its time was up' is timeouts 1
 t_check 'unmounts' ends
+
+# ---- the client is stopped while the target is away
+
+mount_with --fast-io-fail-tmo 5 --dev-loss-tmo 5.5
+t_target_stop KILL
+dd if=/dev/zero of="$M/disk" bs=4k count=1 conv=notrunc oflag=direct \
+	2>"$T/.err" &
+writer=$!
+said 1 'wait up to 5 s'
+kill -STOP "$client"
+t_target_again --backing "$T/disk.img,name=disk"
+sleep 6 # longer than the two times
+kill -CONT "$client"
+t_check 'a stop of the client is not held against the target' wait $writer
+t_check 'it is back' said 1 'again after .*continue'
+t_check 'unmounts' ends
 t_done

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -735,6 +736,81 @@ static void run_until_stopped(struct test_watch *w)
 		;
 	assert_int_equal(w->stopped_cnt, 1);
 	assert_int_equal(w->ready_after_stop, 0);
+}
+
+/* The thread does not run, as if the process was stopped. */
+static void be_stopped(void)
+{
+	const struct timespec ts = { .tv_nsec = 700000000 };
+
+	assert_int_equal(nanosleep(&ts, NULL), 0);
+}
+
+static uint64_t real_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* What has arrived during the stop is read first, and its time does not
+ * count. */
+static void a_timer_is_not_due_because_of_a_stop(void **state)
+{
+	const struct config *c = *state;
+	struct test_watch w = { .stop_at = 1 };
+	struct test_timer t = { .cnt = 0 };
+	struct reactor *r;
+	uint64_t began_us;
+	uint64_t lost_us;
+	int fds[2];
+
+	if (c->poll_us || c->restricted)
+		return; /* as without */
+	r = make(state);
+	assert_int_equal(pipe2(fds, O_NONBLOCK | O_CLOEXEC), 0);
+	watch(r, &w, fds[0]);
+	while (reactor_run_once(r, 0) == 1)
+		;
+	set_timer(r, &t, 10);
+	began_us = reactor_now_us(r);
+	lost_us = real_us();
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	be_stopped();
+	while (!w.len) {
+		assert_true(reactor_run_once(r, -1) >= 0);
+		assert_int_equal(t.cnt, 0);
+	}
+	while (!t.cnt)
+		assert_true(reactor_run_once(r, -1) >= 0);
+	assert_true(t.fired_us >= began_us + 10000);
+	lost_us = real_us() - lost_us - (reactor_now_us(r) - began_us);
+	assert_true(lost_us > 500000);
+	while (!w.stopped_cnt)
+		assert_true(reactor_run_once(r, -1) >= 0);
+	reactor_destroy(r);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void a_timer_fires_though_each_turn_is_late(void **state)
+{
+	const struct config *c = *state;
+	struct test_timer t = { .cnt = 0 };
+	struct reactor *r;
+
+	if (c->poll_us || c->restricted)
+		return; /* as without */
+	r = make(state);
+	set_timer(r, &t, 10);
+	be_stopped();
+	assert_true(reactor_run_once(r, 0) >= 0);
+	assert_int_equal(t.cnt, 0);
+	be_stopped();
+	assert_true(reactor_run_once(r, 0) >= 0);
+	assert_int_equal(t.cnt, 1);
+	reactor_destroy(r);
 }
 
 struct writer {
@@ -1610,6 +1686,8 @@ static const struct {
 	TEST(a_timer_set_again_fires_once_and_later),
 	TEST(a_timer_stops_another_that_is_due_too),
 	TEST(a_timer_may_set_itself_again_at_once),
+	TEST(a_timer_is_not_due_because_of_a_stop),
+	TEST(a_timer_fires_though_each_turn_is_late),
 	TEST(a_watch_sees_every_edge),
 	TEST(a_watch_stops_amid_events),
 	TEST(a_watch_stopped_at_once_is_stopped),
