@@ -266,7 +266,7 @@ static void arena_remove_waiter(struct arena *a, struct arena_user *u,
 
 /* If granted() gives a block back, the loop that runs already hands it on. So
  * the stack does not grow with the number of requests that wait. */
-static void arena_serve_waiters(struct arena *a)
+void arena_serve_waiters(struct arena *a)
 {
 	struct arena_waiter *w;
 	void *block;

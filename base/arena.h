@@ -44,8 +44,9 @@ struct arena_waiter {
 	struct arena_user *user; /* NULL: no user, and no limit */
 	struct list node;	 /* private, as the next */
 	size_t len;
-	/* The block is the waiter's now. Called from arena_put(). May call
-	 * every function of the arena but arena_destroy(). */
+	/* The block is the waiter's now. Called from arena_put() or
+	 * arena_serve_waiters(). May call every function of the arena but
+	 * arena_destroy(). */
 	void (*granted)(struct arena_waiter *w, void *block);
 };
 
@@ -84,9 +85,10 @@ void arena_user_init(struct arena_user *u);
  * put. If it returns NULL, w->granted() is called later. */
 void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w);
 
-/* Stops waiting: granted() is not called. Does nothing if @w does not wait. The
- * next arena_put() looks at the requests behind it. */
+/* Stops waiting: granted() is not called. Does nothing if @w does not wait. Call
+ * arena_serve_waiters() when the requests behind it may go on. */
 void arena_cancel_wait(struct arena *a, struct arena_waiter *w);
+void arena_serve_waiters(struct arena *a);
 
 /* As arena_put(), for a block that is not NULL. */
 void arena_put_block(struct arena *a, void *block);

@@ -309,6 +309,7 @@ static void channel_drop_unstarted(struct channel *ch)
 	while ((req = channel_first_unstarted(ch)))
 		request_drop(req);
 	channel_drop_waiting(ch);
+	request_serve_waiters(ch->worker);
 }
 
 /* Stops waiting for FORMAT UNIT and SANITIZE, which continue without the

@@ -994,8 +994,16 @@ void request_stop_waiting(struct request *req)
 		scsi_task_stop(&req->task);
 }
 
+void request_serve_waiters(struct worker *w)
+{
+	arena_serve_waiters(w->arena);
+	arena_serve_waiters(w->tables);
+}
+
 void request_abort(struct request *req, enum request_fate fate)
 {
+	struct worker *w = req->worker;
+
 	if (req->fate < fate)
 		req->fate = fate;
 	if (req->state == REQUEST_EXECUTING || req->lingers) {
@@ -1004,6 +1012,7 @@ void request_abort(struct request *req, enum request_fate fate)
 	} else if (request_only_waits(req)) {
 		request_stop_waiting(req);
 		request_resume(req);
+		request_serve_waiters(w);
 	}
 }
 

@@ -122,8 +122,12 @@ void request_abort(struct request *req, enum request_fate fate);
 
 /* Stops a command: it no longer waits for a buffer, and needs nothing more of
  * the disk. So the end of other requests does not start this one. Follow with
- * request_abort() or request_drop(). */
+ * request_abort(), or with request_drop() and request_serve_waiters(). */
 void request_stop_waiting(struct request *req);
+
+/* After request_stop_waiting() and request_drop(): requests of @w that waited
+ * behind them for memory go on. */
+void request_serve_waiters(struct worker *w);
 
 /* Call this when a command of @ch has ended. Starts the commands that waited
  * for it. */

@@ -719,6 +719,48 @@ static void greedy_initiator_leaves_room_for_others(void **state)
 
 /* ---- the fence ---- */
 
+struct leave_row {
+	const char *name;
+	bool aborts; /* the command; else the channel closes */
+};
+
+static const struct leave_row leave_rows[] = {
+	{ "aborted", true },
+	{ "with its channel", false },
+};
+
+/* The store has the only command that has memory. A command that waits for all
+ * memory ends; the one behind it needs little. */
+static void who_waits_behind_one_that_leaves_is_served(void **state)
+{
+	const struct leave_row *row = *state;
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *stuck = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *large = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct t_ini *small = rig_login(rig, 3, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd all = rig_read(RIG_DISK, 0, 8192);
+	struct rig_cmd one = rig_read(RIG_DISK, 0, 1);
+	uint64_t tag;
+
+	rig_expect_alive(stuck);
+	rig_expect_alive(large);
+	rig_expect_alive(small);
+	t_store.hold = true;
+	rig_send_rw(stuck, &one, RIG_DIRECT, 0, BLK);
+	tag = rig_send_rw(large, &all, RIG_DIRECT, 0, 8192 * BLK);
+	rig_send_rw(small, &one, RIG_DIRECT, 0, BLK);
+	assert_int_equal(t_store.held_cnt, 1);
+	if (row->aborts)
+		rig_tmf(large, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
+	else
+		rig_chan_free(large);
+	rig_settle(rig);
+	assert_int_equal(t_store.held_cnt, 2);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_destroy(rig);
+}
+
 static void login_waits_for_the_commands_it_replaces(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
@@ -1022,6 +1064,7 @@ int main(void)
 	T_ADD(&t, requests_wait_for_buffers);
 	T_ADD(&t, large_transfers_take_turns);
 	T_ADD(&t, greedy_initiator_leaves_room_for_others);
+	T_ADD_ROWS(&t, leave_rows, who_waits_behind_one_that_leaves_is_served);
 	T_ADD(&t, login_waits_for_the_commands_it_replaces);
 	T_ADD(&t, unnamed_target_is_the_same_nexus);
 	T_ADD(&t, login_of_another_initiator_does_not_wait);
