@@ -79,6 +79,13 @@ static inline bool srp_ledger_take(struct srp_ledger *l)
 	return true;
 }
 
+/* True if the initiator has no credit for a command, because the last one is for
+ * task management. */
+static inline bool srp_ledger_is_short(const struct srp_ledger *l)
+{
+	return l->granted - l->busy - l->owed <= 1;
+}
+
 /* The target will never answer a request that was taken (aborted, reset). */
 static inline void srp_ledger_abandon(struct srp_ledger *l)
 {

@@ -525,6 +525,13 @@ static bool channel_may_send_unasked(const struct channel *ch)
 	       !ch->unasked.unanswered;
 }
 
+/* The next answer returns the owed credits. A request in flight may hang, so the
+ * initiator must be able to send another one. */
+static bool channel_awaits_answer(const struct channel *ch)
+{
+	return ch->ledger.busy > 0 && !srp_ledger_is_short(&ch->ledger);
+}
+
 /*
  * Returns the credits of commands that ended without an answer, if no other
  * request of the channel can return them. Without this, the initiator might
@@ -534,7 +541,7 @@ static void channel_return_credits(struct channel *ch)
 {
 	struct srp_cred_req cred = { .tag = ch->unasked.tag };
 
-	if (!channel_may_send_unasked(ch) || ch->ledger.busy > 0)
+	if (!channel_may_send_unasked(ch) || channel_awaits_answer(ch))
 		return;
 	cred.req_lim_delta = srp_ledger_settle(&ch->ledger);
 	ch->unasked.tag++;
@@ -729,6 +736,8 @@ static void channel_request_arrived(struct channel *ch, struct xp_iu *iu)
 		channel_close(ch, "the initiator exceeded its request limit");
 		return;
 	}
+	if (ch->ledger.owed > 0)
+		channel_send_unasked(ch);
 	if (ch->waiting.cnt > 0 || ch->requests.cnt == CHANNEL_REQUESTS) {
 		/* The credits limit how many IUs wait. */
 		assert(ch->waiting.cnt < CHANNEL_REQ_LIM);

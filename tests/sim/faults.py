@@ -134,7 +134,7 @@ FAULTS = [
      '\trsp->req_lim_delta = srp_ledger_answer(&ch->ledger) +\n'
      '\t\t(ch->ledger.busy == 3);'),
     ('never returns credits by SRP_CRED_REQ', 'target/port/channel.c',
-     'if (!channel_may_send_unasked(ch) || ch->ledger.busy > 0)',
+     'if (!channel_may_send_unasked(ch) || channel_awaits_answer(ch))',
      'if (true)'),
     ('returns a credit before its receive is posted', 'target/port/request.c',
      '\trequest_release_iu(req);\n\trequest_set_state(req, REQUEST_RESPONDING);',

@@ -432,6 +432,60 @@ static void reset_returns_credits_of_other_channels(void **state)
 	rig_destroy(rig);
 }
 
+static int32_t cred_req_delta(const struct t_ini *ch, unsigned int nth,
+			      uint64_t *ret_tag)
+{
+	struct srp_cred_req cred;
+
+	assert_int_equal(ch->iu_cnt, nth + 1);
+	assert_int_equal(srp_cred_req_decode(ch->ius[nth].bytes,
+					     ch->ius[nth].len, &cred),
+			 0);
+	*ret_tag = cred.tag;
+	return cred.req_lim_delta;
+}
+
+/* Commands that hang on a channel would return the credits of those that a
+ * function on another channel has ended. */
+static void credits_do_not_wait_for_commands_that_hang(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *second = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	const int cnt = CHANNEL_REQ_LIM - 2;
+	uint8_t answer[SRP_BARE_SIZE];
+	unsigned int before;
+	uint64_t cred;
+	uint64_t tmf;
+
+	rig_expect_alive(ch);
+	rig_expect_alive(second);
+	before = second->iu_cnt;
+	t_store.hold = true;
+	for (int i = 0; i < cnt; i++)
+		rig_send_write(second, (uint32_t)i, 1);
+	tmf = rig_tmf(ch, SRP_TSK_LUN_RESET, RIG_DISK, 0xffffffff);
+	rig_expect_alive(ch);
+	rig_send_write(second, 100, 1);
+	assert_int_equal(t_store.held_cnt, cnt + 1);
+	for (int i = 0; i < cnt; i++)
+		assert_true(t_store_answer());
+	rig_settle(rig);
+	rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	/* The initiator had one credit left, which is for task management. */
+	assert_int_equal(cred_req_delta(second, before, &cred), 1);
+	srp_bare_encode(answer, sizeof(answer), SRP_CRED_RSP, cred);
+	rig_send(second, answer, sizeof(answer));
+	/* The answer to the next command returns the others, unless that
+	 * command hangs, too. */
+	assert_int_equal(second->iu_cnt, before + 1);
+	rig_send_write(second, 101, 1);
+	assert_int_equal(cred_req_delta(second, before + 1, &cred), cnt - 1);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_destroy(rig);
+}
+
 static void reset_spans_all_workers(void **state)
 {
 	struct rig_options opt = { .workers = 2 };
@@ -506,6 +560,7 @@ int main(void)
 	T_ADD(&t, aborted_command_returns_its_credit_with_the_answer);
 	T_ADD(&t, reset_leaves_one_unit_attention_for_each);
 	T_ADD(&t, reset_returns_credits_of_other_channels);
+	T_ADD(&t, credits_do_not_wait_for_commands_that_hang);
 	T_ADD(&t, reset_spans_all_workers);
 	T_ADD(&t, channel_may_close_while_its_tmf_waits);
 	T_ADD(&t, peer_may_leave_at_any_moment);

@@ -85,6 +85,21 @@ static void target_admits_as_many_requests_as_it_granted(void **state)
 	assert_false(srp_ledger_take(&l));
 }
 
+static void initiator_is_short_when_it_may_send_no_command(void **state)
+{
+	struct srp_ledger l;
+
+	srp_ledger_init(&l, 3);
+	assert_true(srp_ledger_take(&l));
+	assert_false(srp_ledger_is_short(&l));
+	assert_true(srp_ledger_take(&l));
+	assert_true(srp_ledger_is_short(&l));
+	srp_ledger_abandon(&l);
+	assert_true(srp_ledger_is_short(&l));
+	assert_int_equal(srp_ledger_settle(&l), 1);
+	assert_false(srp_ledger_is_short(&l));
+}
+
 static void a_refused_request_changes_nothing(void **state)
 {
 	struct srp_ledger l;
@@ -162,6 +177,7 @@ int main(void)
 	T_ADD_ROWS(&t, add_rows, add);
 	T_ADD(&t, commands_leave_one_credit_for_task_management);
 	T_ADD(&t, target_admits_as_many_requests_as_it_granted);
+	T_ADD(&t, initiator_is_short_when_it_may_send_no_command);
 	T_ADD(&t, a_refused_request_changes_nothing);
 	T_ADD(&t, the_answer_to_an_abort_returns_both_credits);
 	T_ADD(&t, an_owed_credit_is_not_with_the_initiator_yet);
