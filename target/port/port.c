@@ -658,6 +658,29 @@ void port_end_nexus(struct port *port, struct nexus *nexus, const char *why)
 	port_free_if_unused(port, nexus);
 }
 
+bool port_all_addresses(const struct nexus *nexus,
+			bool (*fits)(void *user, const struct in6_addr *addr),
+			void *user)
+{
+	struct list *it;
+
+	list_for_each(it, &nexus->channels) {
+		const struct channel *ch =
+			container_of(it, struct channel, at_port.nexus_node);
+
+		if (!fits(user, &ch->at_port.quota->addr))
+			return false;
+	}
+	list_for_each(it, &nexus->logins) {
+		const struct login *login =
+			container_of(it, struct login, node);
+
+		if (!fits(user, &login->quota->addr))
+			return false;
+	}
+	return true;
+}
+
 static void port_run_stopped(struct reactor_msg *msg)
 {
 	struct port *port = container_of(msg, struct port, stopped_msg);

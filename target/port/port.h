@@ -133,6 +133,12 @@ void port_stop(struct port *port);
  * left. */
 void port_end_nexus(struct port *port, struct nexus *nexus, const char *why);
 
+/* True if @fits is true for each address from which @nexus has a channel or a
+ * waiting login. */
+bool port_all_addresses(const struct nexus *nexus,
+			bool (*fits)(void *user, const struct in6_addr *addr),
+			void *user);
+
 /* Stops listening; no channels may be left. */
 void port_fini(struct port *port);
 

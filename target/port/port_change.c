@@ -22,6 +22,36 @@ static void change_make_view(const struct port *port, const struct nexus *nexus,
 	nexus_keep_meaning(&nexus->left, view);
 }
 
+/* For change_views_agree(). */
+struct change_view {
+	const struct port *port;
+	const struct nexus *nexus;
+	struct lun_view view;
+};
+
+static bool change_is_view_of(void *user, const struct in6_addr *addr)
+{
+	struct change_view *c = user;
+	const struct volume *hidden;
+	struct lun_view view;
+
+	lun_view_make(&view, c->port->luns, &c->port->allow,
+		      &c->nexus->initiator, addr, &hidden);
+	nexus_keep_meaning(&c->nexus->left, &view);
+	return lun_view_equal(&view, &c->view);
+}
+
+/* False: @nexus has logged in from several addresses, and would now see other
+ * volumes by another one than its last. */
+static bool change_views_agree(const struct port *port,
+			       const struct nexus *nexus)
+{
+	struct change_view c = { .port = port, .nexus = nexus };
+
+	change_make_view(port, nexus, &c.view);
+	return port_all_addresses(nexus, change_is_view_of, &c);
+}
+
 /* ---- volumes that are added ---- */
 
 static void change_show(struct nexus *nexus, const struct lun_view *view,
@@ -71,12 +101,19 @@ void port_volume_added(struct port *port, struct volume *vol)
 	struct lun_map *luns = port->luns;
 	unsigned int kept = 0;
 	struct list *it;
+	struct list *tmp;
 
 	assert(luns->cnt < LUNS_MAX);
 	luns->vol[luns->cnt++] = vol;
-	list_for_each(it, &port->nexuses) {
+	list_for_each_safe(it, tmp, &port->nexuses) {
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
+		if (!change_views_agree(port, nexus)) {
+			port_end_nexus(port, nexus,
+				       "one of its addresses may see a volume "
+				       "that another may not");
+			continue;
+		}
 		change_show_new(port, nexus);
 		kept += change_keeps_from(port, nexus, vol);
 	}
@@ -176,7 +213,8 @@ unsigned int port_rules_changed(struct port *port)
 		struct lun_view view;
 
 		change_make_view(port, nexus, &view);
-		if (lun_view_equal(&nexus->view, &view))
+		if (lun_view_equal(&nexus->view, &view) &&
+		    change_views_agree(port, nexus))
 			continue;
 		cnt++;
 		change_leave_luns(nexus, &view);

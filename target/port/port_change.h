@@ -18,7 +18,7 @@
 /* For a volume that every worker has. Adds @vol to the end of port->luns, and
  * shows it to the nexuses that may see it, except those to which its LUN was
  * another volume (nexus_keep_meaning()). They get REPORTED LUNS DATA HAS
- * CHANGED. */
+ * CHANGED. Ends a nexus with several addresses of which not all may see it. */
 void port_volume_added(struct port *port, struct volume *vol);
 
 /* The name of a logged-in initiator that sees @vol. NULL: there is none. */
@@ -33,7 +33,8 @@ void port_volume_gone(struct port *port, struct volume *vol);
 
 /*
  * Call this after access rules changed. Ends the nexuses that would see other
- * volumes by the new rules; they may log in again at once. Returns how many.
+ * volumes by the new rules, by any of their addresses; they may log in again at
+ * once. Returns how many.
  */
 unsigned int port_rules_changed(struct port *port);
 

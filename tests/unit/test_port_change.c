@@ -423,6 +423,58 @@ static void other_volume_by_new_rules_does_not_take_the_place(void **state)
 	rig_destroy(rig);
 }
 
+/* What an initiator may see may depend on its address. It may log in from several,
+ * as long as it sees the same by each of them. */
+static struct rig *one_nexus_from_two_addresses(struct t_ini **ret_one,
+						struct t_ini **ret_two)
+{
+	struct rig *rig = two_workers();
+
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	*ret_one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	t_fabric_come_from(rig->hub, "10.0.0.2");
+	*ret_two = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	return rig;
+}
+
+static void rules_hold_for_each_address_of_a_session(void **state)
+{
+	struct t_ini *one;
+	struct t_ini *two;
+	struct rig *rig = one_nexus_from_two_addresses(&one, &two);
+	struct error e;
+
+	assert_int_equal(port_rules_changed(&rig->target.port), 0);
+	assert_true(access_rules_add(&rig->target.port.allow, "10.0.0.2", &e));
+	assert_int_equal(port_rules_changed(&rig->target.port), 1);
+	rig_settle(rig);
+	assert_true(one->closed);
+	assert_true(two->closed);
+	rig_destroy(rig);
+}
+
+static void volume_is_not_shown_to_another_address_of_a_session(void **state)
+{
+	struct t_ini *one;
+	struct t_ini *two;
+	struct rig *rig = one_nexus_from_two_addresses(&one, &two);
+	struct leaving l = begin_to_leave(rig, RIG_RAM);
+	struct error e;
+
+	leave(&l);
+	detach(&l);
+	assert_true(access_rules_add(&l.vol->allow, "10.0.0.2", &e));
+	come_back(&l);
+	rig_settle(rig);
+	assert_true(one->closed);
+	assert_null(port_volume_user(&rig->target.port, l.vol));
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(one, RIG_DISK, NULL);
+	assert_int_equal(reported_luns(one), 1);
+	rig_destroy(rig);
+}
+
 static void session_is_listed_and_ended(void **state)
 {
 	struct rig *rig = two_workers();
@@ -483,6 +535,8 @@ int main(void)
 	T_ADD(&t, same_volume_takes_its_place_again);
 	T_ADD(&t, new_rules_end_who_would_see_less);
 	T_ADD(&t, other_volume_by_new_rules_does_not_take_the_place);
+	T_ADD(&t, rules_hold_for_each_address_of_a_session);
+	T_ADD(&t, volume_is_not_shown_to_another_address_of_a_session);
 	T_ADD(&t, session_is_listed_and_ended);
 	T_ADD(&t, session_ends_with_its_commands);
 	return t_run(&t);
