@@ -524,10 +524,13 @@ uint64_t backend_used(struct backend *be)
 	return size;
 }
 
+/* Sizes are whole blocks. Otherwise a layer whose size is rounded would differ
+ * from the backend below, and would no longer grow with it. */
 static int backend_measure_below(struct backend *below, uint64_t *ret_size)
 {
 	int err = backend_measure(below, ret_size);
 
+	*ret_size -= *ret_size % below->info.volume_block;
 	if (!err && *ret_size > below->info.size)
 		below->info.size = *ret_size;
 	return err;

@@ -349,6 +349,23 @@ static void store_that_grows_is_looked_at(void **state)
 	rig_close(&r);
 }
 
+/* The first growth leaves a part of a block over. */
+static void layer_grows_with_its_store(void **state)
+{
+	void (*grow)(uint64_t bytes);
+	struct rig r = { 0 };
+
+	rig_open(&r, "async:1048576,layer=example-zeroes,fault=read:delay=1");
+	grow = plugin_symbol("async", "async_grow");
+	grow(1048576 + 512 + 100);
+	assert_int_equal(volume_measure(r.vol), 1);
+	assert_int_equal(r.vol->blocks, 2049);
+	grow(2097152);
+	assert_int_equal(volume_measure(r.vol), 1);
+	assert_int_equal(r.vol->blocks, 4096);
+	rig_close(&r);
+}
+
 /* ---- events ---- */
 
 /* Each turn of the level ends one of the I/Os that a single kick announced. */
@@ -900,6 +917,7 @@ int main(void)
 	T_ADD(&t, wake_ups_are_merged);
 	T_ADD(&t, blocking_store_holds_nobody_up);
 	T_ADD(&t, store_that_grows_is_looked_at);
+	T_ADD(&t, layer_grows_with_its_store);
 	T_ADD(&t, watch_tells_until_all_is_read);
 	T_ADD(&t, watch_is_set_to_other_events);
 	T_ADD(&t, timer_of_a_plugin_fires);
