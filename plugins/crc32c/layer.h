@@ -26,6 +26,7 @@
  *   claims.c    I/Os that need their blocks for themselves
  *   change.c    writes, zeroes and unmaps
  *   check.c     reads
+ *   extent.c    extents
  *   flush.c     flushes, and which epochs they settle
  *   records.c   the records of the blocks of an I/O
  */
@@ -56,6 +57,7 @@ enum crclayer_step {
 	CRCLAYER_SETTLE,  /* flushes, so that a block can be written again */
 	CRCLAYER_CHANGE,  /* writes, zeroes or unmaps; its records are made */
 	CRCLAYER_FLUSH,	  /* the requested flush */
+	CRCLAYER_EXTENT,  /* finds an extent */
 };
 
 /* In the scratch of an I/O. */
@@ -183,6 +185,11 @@ void crclayer_looked(struct crclayer *l, struct crclayer_io *n);
  * data. */
 int crclayer_judge_block(struct crclayer *l, uint64_t block, struct crcsum *c,
 			 const void *data);
+
+/* ---- extent.c ---- */
+
+/* The backend below has found the extent of @n. Ends @n. */
+void crclayer_found_extent(struct crclayer *l, struct crclayer_io *n);
 
 /* ---- flush.c ---- */
 

@@ -98,24 +98,15 @@ int crclayer_queue_add(void *v, struct rbp_queue *queue, void **ret)
 	return err;
 }
 
-static void crclayer_pass_ended(struct rbp_io *child, int res)
-{
-	child->parent->extent_len = child->extent_len;
-	child->parent->extent_mapped = child->extent_mapped;
-	crclayer_host->done(child->parent, res);
-}
-
 void crclayer_submit(void *v, struct rbp_io *io)
 {
 	struct crclayer *l = v;
 	struct crclayer_io *n = io->scratch;
-	struct rbp_io *child;
 
 	*n = (struct crclayer_io){ .io = io, .step = CRCLAYER_BEGIN };
 	if (io->op == RBP_EXTENT) {
-		child = crclayer_host->child(io);
-		child->ended = crclayer_pass_ended;
-		crclayer_host->below(child);
+		n->step = CRCLAYER_EXTENT;
+		crclayer_ask(n);
 	} else if (io->op == RBP_READ) {
 		n->step = CRCLAYER_READ;
 		/* begun shows any change that starts after this. */

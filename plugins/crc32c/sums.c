@@ -155,6 +155,17 @@ int crcsums_read(struct crcsums *s, uint64_t first, unsigned int cnt,
 	return 0;
 }
 
+uint64_t crcsums_without(const struct crcsums *s, uint64_t first, uint64_t cnt)
+{
+	off_t data = lseek(s->fd, (off_t)crcsums_at(first), SEEK_DATA);
+	uint64_t next;
+
+	if (data < 0)
+		return errno == ENXIO ? cnt : 0;
+	next = ((uint64_t)data - CRCSUMS_HEADER) / CRCSUMS_RECORD;
+	return next - first < cnt ? next - first : cnt;
+}
+
 int crcsums_write(struct crcsums *s, uint64_t first, unsigned int cnt,
 		  const struct crcsum *sums)
 {

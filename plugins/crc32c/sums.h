@@ -77,6 +77,10 @@ int crcsums_read(struct crcsums *s, uint64_t first, unsigned int cnt,
 int crcsums_write(struct crcsums *s, uint64_t first, unsigned int cnt,
 		  const struct crcsum *sums);
 
+/* Returns how many of @cnt blocks, starting at @first, certainly have no record,
+ * up to the first one that may have. */
+uint64_t crcsums_without(const struct crcsums *s, uint64_t first, uint64_t cnt);
+
 /* Removes the records, as if the blocks had never been written. Returns 0 or
  * -errno. */
 int crcsums_forget(struct crcsums *s, uint64_t first, uint64_t cnt);

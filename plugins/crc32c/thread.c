@@ -83,6 +83,9 @@ static void crclayer_go_on(struct crclayer *l, struct crclayer_io *n)
 	case CRCLAYER_FLUSH:
 		crclayer_host->done(n->io, crclayer_end_flush(l, n));
 		break;
+	case CRCLAYER_EXTENT:
+		crclayer_found_extent(l, n);
+		break;
 	}
 }
 

@@ -108,6 +108,18 @@ end_with TERM
 dd if="$T/data" of="$T/disk" bs=4k seek=5 skip=5 count=1 conv=notrunc \
 	2>/dev/null
 
+# A copy keeps holes: it does not read what the volume reports as deallocated.
+copies() { srpcopy "$URI/d" "$T/copy"; }
+fallocate -p -o $((4096 * 600)) -l 4096 "$T/disk"
+start "$DISK"
+t_check 'a lost block is no hole for a copy' fails copies
+t_check 'which says so' says 'd: crc32c: block 4800 does not match'
+dd if="$T/data" of="$T/mnt/d" bs=4k seek=600 skip=600 count=1 oflag=direct \
+	conv=notrunc 2>/dev/null
+t_check 'it copies the volume when the block is written' copies
+t_check 'as it was' cmp "$T/data" "$T/copy"
+end_with TERM
+
 load() {
 	fio --name=l --filename="$T/mnt/d" --direct=1 --size=4M --norandommap \
 		--rw=randwrite --bsrange=4k-64k --ioengine=libaio \

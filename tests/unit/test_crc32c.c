@@ -322,6 +322,19 @@ static void crash_store_read(const struct rbp_io *io)
 	}
 }
 
+/* Blocks of zeroes are not allocated. */
+static void crash_store_extent(struct rbp_io *io)
+{
+	const uint64_t *now = world.left.now + io->offset / CRASH_BLOCK;
+	uint64_t cnt = io->len / CRASH_BLOCK;
+	uint64_t same = 1;
+
+	while (same < cnt && !now[same] == !now[0])
+		same++;
+	io->extent_len = same * CRASH_BLOCK;
+	io->extent_mapped = now[0] != 0;
+}
+
 static void crash_below(struct rbp_io *child)
 {
 	struct crash_io *n = crash_io_of(child);
@@ -335,6 +348,8 @@ static void crash_below(struct rbp_io *child)
 		crash_now();
 	if (child->op == RBP_READ)
 		crash_store_read(child);
+	else if (child->op == RBP_EXTENT)
+		crash_store_extent(child);
 	else if (child->op == RBP_FLUSH)
 		crash_store_flush();
 	else
@@ -799,6 +814,37 @@ static void an_unmap_may_be_lost_after_a_clean_end(void **state)
 	crash_end();
 }
 
+static void expect_extent(uint64_t first, uint64_t len, int mapped)
+{
+	const struct rbp_io *io = &world.ios[0].r.io;
+
+	assert_int_equal(crash_do(RBP_EXTENT, first, CRASH_BLOCKS - first), 0);
+	assert_int_equal(io->extent_len, len * CRASH_BLOCK);
+	assert_int_equal(io->extent_mapped, mapped);
+}
+
+/* The store has lost block 3, and reports a hole there. Who skips holes would
+ * take the data for zeroes. Block 6 was zeroed. */
+static void lost_data_is_no_hole(void **state)
+{
+	crash_begin(&kill_row, 1);
+	crash_arm(-1);
+	assert_int_equal(crash_do(RBP_WRITE, 3, 3), 0);
+	assert_int_equal(crash_do(RBP_ZERO, 6, 1), 0);
+	expect_extent(0, 3, 0);
+	expect_extent(3, 3, 1);
+	expect_extent(6, CRASH_BLOCKS - 6, 0);
+	world.left.now[3] = 0;
+	expect_extent(0, 3, 0);
+	expect_extent(3, 1, 1);
+	expect_extent(4, 2, 1);
+	assert_int_equal(crash_do(RBP_READ, 3, 1), -EIO);
+	assert_int_equal(crash_do(RBP_UNMAP, 3, 1), 0);
+	expect_extent(0, 4, 0);
+	crash_close();
+	crash_end();
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -807,5 +853,6 @@ int main(void)
 	T_ADD(&t, a_damaged_block_stays_one_until_it_is_written);
 	T_ADD(&t, a_failed_write_is_in_doubt_after_a_flush_of_others);
 	T_ADD(&t, an_unmap_may_be_lost_after_a_clean_end);
+	T_ADD(&t, lost_data_is_no_hole);
 	return t_run(&t);
 }
