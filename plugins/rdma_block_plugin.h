@@ -32,7 +32,8 @@
  *
  * Durability. RBP_FLUSH covers every write, unmap and zero that was ended
  * before the flush was submitted, on any queue. If a flush fails, rdma-target
- * fails every later flush of that volume until the volume is opened again.
+ * fails every flush of that volume that ends later, until the volume is opened
+ * again.
  * -ENOTCONN is an exception: the flush was not done because the store cannot be
  * reached, and no data is lost. A later flush that succeeds covers the same
  * writes.

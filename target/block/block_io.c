@@ -153,8 +153,8 @@ static int block_io_judge(struct rbp_io *io, int res)
 		res = block_io_judge_extent(io);
 	if (io->progress > io->len)
 		io->progress = io->len;
-	if (io->op == RBP_FLUSH && block_io_may_have_lost(res))
-		atomic_store(&io->queue->be->flush_error, res);
+	if (io->op == RBP_FLUSH && !res)
+		res = atomic_load(&io->queue->be->flush_error);
 	return res;
 }
 
@@ -208,6 +208,14 @@ static void block_io_hand_over(struct rbp_queue *q, struct block_io *bio,
 		reactor_send(q->worker->reactor, &q->ended_msg);
 }
 
+/* Before any flush that ends later. Such a flush fails, too, even if it began
+ * before: a store may report lost writes to one flush only. */
+static void block_io_note_failure(const struct rbp_io *io, int res)
+{
+	if (io->op == RBP_FLUSH && block_io_may_have_lost(res))
+		atomic_store(&io->queue->be->flush_error, res < 0 ? res : -EIO);
+}
+
 /* A backend that ends an I/O twice may end the I/O of another command. */
 static void block_io_ended_twice(const struct rbp_queue *q)
 {
@@ -224,6 +232,8 @@ void block_io_done(struct rbp_io *io, int res)
 
 	if (atomic_exchange(&bio->state, BLOCK_IO_ENDED) != BLOCK_IO_SUBMITTED)
 		block_io_ended_twice(q);
+	if (res)
+		block_io_note_failure(io, res);
 	if (q->thread == &block_io_thread)
 		block_io_finish(bio, res);
 	else

@@ -3,7 +3,7 @@
  * A store for tests: memory, whose I/O is ended by a thread of its own.
  * LOCATION is the size in bytes. With hold=on, no I/O ends until the test calls
  * async_release(). With epochs=on, another target may have served meanwhile:
- * async_switch().
+ * async_switch(). With loses=on, the first flush fails, and later ones do not.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +20,7 @@ struct store {
 	uint64_t bytes;
 	int hold;
 	int has_epochs;
+	int loses;
 	uint64_t epoch; /* only for the test's thread */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -72,6 +73,8 @@ void async_grow(uint64_t bytes)
 
 static void do_io(struct store *s, struct rbp_io *io)
 {
+	int res = 0;
+
 	switch (io->op) {
 	case RBP_READ:
 		memcpy(io->buf, s->memory + io->offset, io->len);
@@ -88,9 +91,11 @@ static void do_io(struct store *s, struct rbp_io *io)
 		io->extent_mapped = 1;
 		break;
 	case RBP_FLUSH:
+		res = s->loses ? -EIO : 0;
+		s->loses = 0;
 		break;
 	}
-	host->done(io, 0);
+	host->done(io, res);
 }
 
 static void *thread_main(void *arg)
@@ -135,6 +140,8 @@ static int store_open(struct rbp_vol *vol, const char *location,
 			s->hold = (int)args->number;
 		else if (!strcmp(args->name, "epochs"))
 			s->has_epochs = (int)args->number;
+		else if (!strcmp(args->name, "loses"))
+			s->loses = (int)args->number;
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->work, NULL);
@@ -205,6 +212,7 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 	static const struct rbp_param params[] = {
 		{ "hold", RBP_BOOL, "off", "end nothing until released" },
 		{ "epochs", RBP_BOOL, "off", "one of two targets" },
+		{ "loses", RBP_BOOL, "off", "the first flush fails" },
 		{ NULL, RBP_STRING, NULL, NULL },
 	};
 	static const struct rbp_plugin plugin = {

@@ -578,6 +578,31 @@ static void failed_flush_stays_failed(void **state)
 	rig_close(&r);
 }
 
+/* The store reports lost writes once, to the flush that ends first. The others
+ * began before: one is in the store, one waits for its turn. */
+static void flush_beside_a_failed_one_fails(void **state)
+{
+	static struct io reads[254];
+	void (*release)(void);
+	struct io flushes[3];
+	struct rig r = { 0 };
+	uint8_t buf[512];
+
+	rig_open(&r, "async:1048576,hold=on,loses=on");
+	release = plugin_symbol("async", "async_release");
+	submit(&r, &flushes[0], RBP_FLUSH, 0, 0, NULL);
+	submit(&r, &flushes[1], RBP_FLUSH, 0, 0, NULL);
+	for (unsigned int i = 0; i < ARRAY_SIZE(reads); i++)
+		submit(&r, &reads[i], RBP_READ, 0, 512, buf);
+	submit(&r, &flushes[2], RBP_FLUSH, 0, 0, NULL);
+	release();
+	for (unsigned int i = 0; i < ARRAY_SIZE(flushes); i++)
+		assert_int_equal(await(&r, &flushes[i]), -EIO);
+	for (unsigned int i = 0; i < ARRAY_SIZE(reads); i++)
+		assert_int_equal(await(&r, &reads[i]), 0);
+	rig_close(&r);
+}
+
 /* Data that a flush did not cover is still covered by the next flush. */
 static void flush_that_was_not_done_is_done_later(void **state)
 {
@@ -928,6 +953,7 @@ int main(void)
 	T_ADD_ROWS(&t, extents, extent_is_refused);
 	T_ADD(&t, progress_ends_with_the_request);
 	T_ADD(&t, failed_flush_stays_failed);
+	T_ADD(&t, flush_beside_a_failed_one_fails);
 	T_ADD(&t, flush_that_was_not_done_is_done_later);
 	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
 	T_ADD(&t, layer_changes_what_passes);
