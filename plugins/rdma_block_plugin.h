@@ -259,8 +259,8 @@ struct rbp_arg {
 
 /*
  * Plain functions that may block, for plugins without submit(). Several threads
- * call them at once (rbp_info.threads). They return 0 or a negative errno.
- * [helper]
+ * call them at once (rbp_info.threads), but only one calls flush(). They return 0
+ * or a negative errno. [helper]
  */
 struct rbp_blocking {
 	uint32_t size;

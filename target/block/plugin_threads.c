@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -20,16 +21,53 @@ struct plugin_threads {
 	unsigned int idle;
 	unsigned int cnt;
 	bool stopping;
+	_Atomic uint64_t flushes; /* that were submitted */
+	/* Held during a flush. Guards the number of flushes that were submitted
+	 * before the last successful one began. */
+	pthread_mutex_t flushing;
+	uint64_t flushed;
 	pthread_t threads[];
 };
 
 /* An I/O that waits keeps the next one in its scratch. */
 static struct rbp_io **next_of(struct rbp_io *io)
 {
-	return io->scratch;
+	return &((struct plugin_threads_scratch *)io->scratch)->next;
 }
 
-static int do_io(const struct plugin_threads *pool, struct rbp_io *io)
+static uint64_t *plugin_threads_flush_of(struct rbp_io *io)
+{
+	return &((struct plugin_threads_scratch *)io->scratch)->flush;
+}
+
+/* Flushes number @nr, unless a flush that began after its submission has done
+ * so. */
+static int plugin_threads_flush(struct plugin_threads *pool, uint64_t nr)
+{
+	uint64_t submitted = atomic_load(&pool->flushes);
+	int res;
+
+	if (nr <= pool->flushed)
+		return 0;
+	res = pool->blocking->flush(pool->v);
+	if (!res)
+		pool->flushed = submitted;
+	return res;
+}
+
+/* One flush at a time: of two, the kernel may report lost writes to one only.
+ * The next one begins when the host knows the result, and then fails. */
+static void plugin_threads_do_flush(struct plugin_threads *pool,
+				    struct rbp_io *io)
+{
+	pthread_mutex_lock(&pool->flushing);
+	pool->done(io,
+		   plugin_threads_flush(pool, *plugin_threads_flush_of(io)));
+	pthread_mutex_unlock(&pool->flushing);
+}
+
+static int plugin_threads_do_other(const struct plugin_threads *pool,
+				   struct rbp_io *io)
 {
 	const struct rbp_blocking *b = pool->blocking;
 
@@ -40,7 +78,7 @@ static int do_io(const struct plugin_threads *pool, struct rbp_io *io)
 		return b->write(pool->v, io->buf, io->len, io->offset,
 				io->flags);
 	case RBP_FLUSH:
-		return b->flush(pool->v);
+		break;
 	case RBP_UNMAP:
 		return b->unmap(pool->v, io->len, io->offset);
 	case RBP_ZERO:
@@ -50,6 +88,14 @@ static int do_io(const struct plugin_threads *pool, struct rbp_io *io)
 				 &io->extent_mapped);
 	}
 	return -EOPNOTSUPP;
+}
+
+static void do_io(struct plugin_threads *pool, struct rbp_io *io)
+{
+	if (io->op == RBP_FLUSH)
+		plugin_threads_do_flush(pool, io);
+	else
+		pool->done(io, plugin_threads_do_other(pool, io));
 }
 
 /* Takes the oldest I/O. NULL: the pool ends. The lock is held. */
@@ -80,7 +126,7 @@ static void *helper_main(void *arg)
 	pthread_mutex_lock(&pool->lock);
 	while ((io = plugin_threads_take(pool))) {
 		pthread_mutex_unlock(&pool->lock);
-		pool->done(io, do_io(pool, io));
+		do_io(pool, io);
 		pthread_mutex_lock(&pool->lock);
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -102,6 +148,9 @@ void plugin_threads_submit(void *helpers, struct rbp_io *io)
 	bool has_thread;
 
 	*next_of(io) = NULL;
+	if (io->op == RBP_FLUSH)
+		*plugin_threads_flush_of(io) =
+			atomic_fetch_add(&pool->flushes, 1) + 1;
 	pthread_mutex_lock(&pool->lock);
 	has_thread = have_thread(pool);
 	if (has_thread) {
@@ -132,6 +181,7 @@ int plugin_threads_create(const struct rbp_blocking *blocking, void *v,
 	pool->end = &pool->first;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
+	pthread_mutex_init(&pool->flushing, NULL);
 	*ret = pool;
 	return 0;
 }
@@ -148,5 +198,6 @@ void plugin_threads_free(struct plugin_threads *pool)
 		pthread_join(pool->threads[i], NULL);
 	pthread_mutex_destroy(&pool->lock);
 	pthread_cond_destroy(&pool->work);
+	pthread_mutex_destroy(&pool->flushing);
 	free(pool);
 }

@@ -11,6 +11,12 @@
 
 struct plugin_threads;
 
+/* In io->scratch; private. */
+struct plugin_threads_scratch {
+	struct rbp_io *next; /* in the list of those that wait */
+	uint64_t flush;	     /* number of a flush */
+};
+
 /*
  * @blocking and @v are borrowed; @done ends an I/O, as rbp_host.done. Thread:
  * setup. 0 or -ENOMEM.
@@ -29,6 +35,6 @@ void plugin_threads_free(struct plugin_threads *pool);
 void plugin_threads_submit(void *helpers, struct rbp_io *io);
 
 /* Bytes of io->scratch that this needs. */
-#define PLUGIN_THREADS_SCRATCH sizeof(struct rbp_io *)
+#define PLUGIN_THREADS_SCRATCH sizeof(struct plugin_threads_scratch)
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A store for tests whose functions block. LOCATION is a descriptor: each read
- * first reads a byte from it.
+ * and each flush first reads a byte from it. A flush fails if the byte is L: the
+ * store has lost writes, and says so once, as the kernel does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ static int store_open(struct rbp_vol *vol, const char *location,
 	if (!fd)
 		return -ENOMEM;
 	*fd = atoi(location);
+	info->caps = RBP_CAN_FLUSH;
 	info->bytes = 1u << 20;
 	info->block_size = 1;
 	info->threads = 2;
@@ -41,17 +43,27 @@ static int store_read(void *v, void *buf, uint64_t len, uint64_t offset)
 	return 0;
 }
 
+static int store_flush(void *v)
+{
+	char byte;
+
+	if (read(*(int *)v, &byte, 1) != 1)
+		return -EPIPE;
+	return byte == 'L' ? -EIO : 0;
+}
+
 const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 {
 	static const struct rbp_blocking blocking = {
 		.size = sizeof(blocking),
 		.read = store_read,
+		.flush = store_flush,
 	};
 	static const struct rbp_plugin plugin = {
 		.size = sizeof(plugin),
 		.name = "sleeper",
 		.version = "1",
-		.help = "reads wait for a byte; LOCATION is a descriptor",
+		.help = "waits for a byte; LOCATION is a descriptor",
 		.open = store_open,
 		.close = store_close,
 		.blocking = &blocking,

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -603,6 +604,62 @@ static void flush_beside_a_failed_one_fails(void **state)
 	rig_close(&r);
 }
 
+static void sleeper_open(struct rig *r, int ends[2])
+{
+	char spec[32];
+
+	assert_int_equal(pipe(ends), 0);
+	snprintf(spec, sizeof(spec), "sleeper:%d", ends[0]);
+	rig_open(r, spec);
+}
+
+static void sleeper_close(struct rig *r, const int ends[2])
+{
+	rig_close(r);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void blocking_flush_beside_a_failed_one_fails(void **state)
+{
+	struct rig r = { 0 };
+	struct io flushes[2];
+	int ends[2];
+
+	sleeper_open(&r, ends);
+	submit(&r, &flushes[0], RBP_FLUSH, 0, 0, NULL);
+	submit(&r, &flushes[1], RBP_FLUSH, 0, 0, NULL);
+	assert_int_equal(write(ends[1], "L.", 2), 2);
+	assert_int_equal(await(&r, &flushes[0]), -EIO);
+	assert_int_equal(await(&r, &flushes[1]), -EIO);
+	sleeper_close(&r, ends);
+}
+
+/* Two reads keep the helper threads until all flushes wait. */
+static void blocking_flush_answers_all_that_wait(void **state)
+{
+	struct rig r = { 0 };
+	struct io reads[2];
+	struct io flushes[3];
+	uint8_t buf[512];
+	int ends[2];
+	int left;
+
+	sleeper_open(&r, ends);
+	for (unsigned int i = 0; i < ARRAY_SIZE(reads); i++)
+		submit(&r, &reads[i], RBP_READ, 0, 512, buf);
+	for (unsigned int i = 0; i < ARRAY_SIZE(flushes); i++)
+		submit(&r, &flushes[i], RBP_FLUSH, 0, 0, NULL);
+	assert_int_equal(write(ends[1], ".....", 5), 5);
+	for (unsigned int i = 0; i < ARRAY_SIZE(flushes); i++)
+		assert_int_equal(await(&r, &flushes[i]), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(reads); i++)
+		assert_int_equal(await(&r, &reads[i]), 0);
+	assert_int_equal(ioctl(ends[0], FIONREAD, &left), 0);
+	assert_int_equal(left, 2);
+	sleeper_close(&r, ends);
+}
+
 /* Data that a flush did not cover is still covered by the next flush. */
 static void flush_that_was_not_done_is_done_later(void **state)
 {
@@ -954,6 +1011,8 @@ int main(void)
 	T_ADD(&t, progress_ends_with_the_request);
 	T_ADD(&t, failed_flush_stays_failed);
 	T_ADD(&t, flush_beside_a_failed_one_fails);
+	T_ADD(&t, blocking_flush_beside_a_failed_one_fails);
+	T_ADD(&t, blocking_flush_answers_all_that_wait);
 	T_ADD(&t, flush_that_was_not_done_is_done_later);
 	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
 	T_ADD(&t, layer_changes_what_passes);
