@@ -346,6 +346,21 @@ static uint64_t round_down(uint64_t n, uint32_t unit)
 	return n - n % unit;
 }
 
+/* Returns where the next data begins, at most @end; or -errno. Blocks that a file
+ * has lost because it has shrunk count as data: reads of them fail. */
+static off_t store_file_next_data(const struct file_store *file, off_t start,
+				  off_t end)
+{
+	off_t data = lseek(file->fd, start, SEEK_DATA);
+	struct stat st;
+
+	if (data < 0 && (errno != ENXIO || fstat(file->fd, &st)))
+		return -errno;
+	if (data < 0)
+		data = st.st_size > start ? st.st_size : start;
+	return data < end ? data : end;
+}
+
 /*
  * lseek() answers from tables of the file system in memory, so io_uring would
  * gain nothing. It moves the file's position, which is not used.
@@ -358,13 +373,11 @@ static int find_extent(const struct file_store *file, struct rbp_io *io)
 {
 	off_t start = (off_t)io->offset;
 	off_t end = start + (off_t)io->len;
-	off_t data = lseek(file->fd, start, SEEK_DATA);
+	off_t data = store_file_next_data(file, start, end);
 	off_t hole;
 
-	if (data < 0 && errno != ENXIO)
-		return -errno;
-	if (data < 0 || data > end)
-		data = end;
+	if (data < 0)
+		return (int)data;
 	/* A block that is partly mapped counts as mapped. */
 	io->extent_len = round_down((uint64_t)(data - start), file->block_size);
 	io->extent_mapped = !io->extent_len;
@@ -373,10 +386,10 @@ static int find_extent(const struct file_store *file, struct rbp_io *io)
 	hole = lseek(file->fd, data, SEEK_HOLE);
 	if (hole < 0 && errno != ENXIO)
 		return -errno;
+	if (hole < 0 || hole > end)
+		hole = end;
 	if (hole <= data)
 		hole = data + 1;
-	if (hole > end)
-		hole = end;
 	io->extent_len =
 		round_down((uint64_t)(hole - start) + file->block_size - 1,
 			   file->block_size);

@@ -789,6 +789,31 @@ static void extents_are_as_in_the_file(void **state)
 	finish();
 }
 
+/* Reads of them fail. Who skips holes would take them for zeroes. */
+static void missing_blocks_of_a_shrunk_file_are_no_hole(void **state)
+{
+	struct answer a = { 0 };
+
+	open_file();
+	fill_file(0, 'e', MIB);
+	assert_int_equal(truncate(bench.path, 2 * MIB + 100), 0);
+	a.bio.io = (struct rbp_io){ .op = RBP_EXTENT,
+				    .offset = MIB,
+				    .len = 7 * MIB };
+	submit(&a);
+	assert_int_equal(await(&a), 0);
+	assert_false(a.bio.io.extent_mapped);
+	assert_int_equal(a.bio.io.extent_len, MIB);
+	a.bio.io = (struct rbp_io){ .op = RBP_EXTENT,
+				    .offset = 2 * MIB,
+				    .len = 6 * MIB };
+	submit(&a);
+	assert_int_equal(await(&a), 0);
+	assert_true(a.bio.io.extent_mapped);
+	assert_int_equal(a.bio.io.extent_len, 6 * MIB);
+	finish();
+}
+
 /* Called between the two lseek() calls that make an extent. */
 static void (*between)(void);
 
@@ -824,10 +849,11 @@ static const struct race_case {
 	const char *name;
 	void (*act)(void);
 	uint64_t offset;
+	uint64_t len;
 } race_cases[] = {
-	{ "unmapped", punch_all, MIB },
-	{ "unmapped, within", punch_all, MIB + 512 },
-	{ "cut off", cut_off, MIB },
+	{ "unmapped", punch_all, MIB, 512 },
+	{ "unmapped, within", punch_all, MIB + 512, 512 },
+	{ "cut off", cut_off, MIB, 7 * MIB },
 };
 
 /* An extent of no length would make the caller ask again and again. */
@@ -847,7 +873,7 @@ static void extent_that_is_unmapped_meanwhile_has_a_block(void **state)
 	assert_int_equal(await(&a), 0);
 	assert_null(between);
 	assert_true(a.bio.io.extent_mapped);
-	assert_int_equal(a.bio.io.extent_len, 512);
+	assert_int_equal(a.bio.io.extent_len, row->len);
 	finish();
 }
 
@@ -1203,6 +1229,7 @@ int main(void)
 	T_ADD_ROWS(&t, zero_rows, zero_makes_zeroes);
 	T_ADD(&t, zeroes_are_written_where_they_must_be);
 	T_ADD(&t, extents_are_as_in_the_file);
+	T_ADD(&t, missing_blocks_of_a_shrunk_file_are_no_hole);
 	T_ADD_ROWS(&t, race_cases,
 		   extent_that_is_unmapped_meanwhile_has_a_block);
 	T_ADD(&t, a_dead_disk_stops_no_worker);
