@@ -4,8 +4,9 @@
  * that fio replays (read_iolog, version 2).
  *
  * Workers put records into a list; kick() wakes a thread that writes them,
- * because a file system may block. If the thread is too slow, records are left
- * out and counted: the volume does not wait for its log.
+ * because a file system may block. If the thread is too slow, or the file cannot
+ * be written, records are left out and counted: the volume does not wait for its
+ * log. If a full disk cuts a line off, its rest comes first when there is room.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,10 @@
 
 /* Records that wait for the thread. */
 #define IOLOG_RECORDS 65536u
-#define IOLOG_HEADER  "fio version 2 iolog\ndisk add\ndisk open\n"
+/* Bytes of text that wait for the file, and of the longest line. */
+#define IOLOG_TEXT   16384u
+#define IOLOG_LINE   64u
+#define IOLOG_HEADER "fio version 2 iolog\ndisk add\ndisk open\n"
 
 struct iolog_record {
 	uint64_t offset;
@@ -30,7 +34,7 @@ struct iolog_record {
 
 struct iolog {
 	struct rbp_vol *vol;
-	FILE *file;
+	int fd;
 	pthread_mutex_t lock; /* never held during a call that blocks */
 	pthread_cond_t work;
 	/* guarded by the lock */
@@ -38,11 +42,14 @@ struct iolog {
 	unsigned int cnt;
 	uint64_t left_out;
 	int stopping;
-	int failed; /* a negative errno of the file */
 	pthread_t thread;
 	int has_thread;
-	/* only for the thread */
+	/* only for the thread; for open() before it, and for close() after it */
 	struct iolog_record *batch;
+	char text[IOLOG_TEXT]; /* not written yet */
+	size_t text_len;
+	uint64_t unwritten; /* records that neither the file nor text has */
+	int has_failed;
 };
 
 static const struct rbp_host *iolog_host;
@@ -67,19 +74,60 @@ static const char *iolog_action(enum rbp_op op)
 	return NULL;
 }
 
+/* Writes the text, as far as the file takes it. Returns 0 or a negative errno. */
+static int iolog_push(struct iolog *l)
+{
+	size_t done = 0;
+	int err = 0;
+
+	while (done < l->text_len && !err) {
+		ssize_t n = write(l->fd, l->text + done, l->text_len - done);
+
+		if (n > 0)
+			done += (size_t)n;
+		else if (!n)
+			err = -EIO;
+		else if (errno != EINTR)
+			err = -errno;
+	}
+	l->text_len -= done;
+	memmove(l->text, l->text + done, l->text_len);
+	return err;
+}
+
+static void iolog_push_or_tell(struct iolog *l)
+{
+	int err = iolog_push(l);
+
+	if (!err || l->has_failed)
+		return;
+	l->has_failed = 1;
+	iolog_host->log(l->vol, RBP_ERROR, "cannot write the log: %s",
+			strerror(-err));
+}
+
+static int iolog_has_room(const struct iolog *l)
+{
+	return IOLOG_TEXT - l->text_len >= IOLOG_LINE;
+}
+
 static void iolog_write(struct iolog *l, const struct iolog_record *records,
 			unsigned int cnt)
 {
-	for (unsigned int i = 0; i < cnt; i++)
-		fprintf(l->file, "disk %s %llu %llu\n",
-			iolog_action(records[i].op),
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (!iolog_has_room(l))
+			iolog_push_or_tell(l);
+		if (!iolog_has_room(l)) {
+			l->unwritten += cnt - i;
+			return;
+		}
+		l->text_len += (size_t)snprintf(
+			l->text + l->text_len, IOLOG_LINE,
+			"disk %s %llu %llu\n", iolog_action(records[i].op),
 			(unsigned long long)records[i].offset,
 			(unsigned long long)records[i].len);
-	if (!fflush(l->file) || l->failed)
-		return;
-	l->failed = -errno;
-	iolog_host->log(l->vol, RBP_ERROR, "cannot write the log: %s",
-			strerror(errno));
+	}
+	iolog_push_or_tell(l);
 }
 
 /* Called with the lock held; releases it meanwhile. */
@@ -166,8 +214,8 @@ static void iolog_submit(void *v, struct rbp_io *io)
 
 static void iolog_free(struct iolog *l)
 {
-	if (l->file)
-		fclose(l->file);
+	if (l->fd >= 0)
+		close(l->fd);
 	free(l->records);
 	free(l->batch);
 	pthread_cond_destroy(&l->work);
@@ -179,25 +227,19 @@ static int iolog_open_file(struct iolog *l, const char *path, char *msg,
 			   size_t msg_len)
 {
 	struct stat st;
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	int err;
+	int err = 0;
 
-	if (fd < 0 || fstat(fd, &st)) {
+	l->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (l->fd < 0 || fstat(l->fd, &st)) {
 		err = -errno;
-		snprintf(msg, msg_len, "file=%s: %s", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return err;
+	} else if (!st.st_size) { /* an existing log is continued */
+		l->text_len = strlen(IOLOG_HEADER);
+		memcpy(l->text, IOLOG_HEADER, l->text_len);
+		err = iolog_push(l);
 	}
-	l->file = fdopen(fd, "a");
-	if (!l->file) {
-		close(fd);
-		return -ENOMEM;
-	}
-	/* An existing log is continued. */
-	if (!st.st_size)
-		fputs(IOLOG_HEADER, l->file);
-	return 0;
+	if (err)
+		snprintf(msg, msg_len, "file=%s: %s", path, strerror(-err));
+	return err;
 }
 
 static int iolog_open(struct rbp_vol *vol, const char *location,
@@ -215,6 +257,7 @@ static int iolog_open(struct rbp_vol *vol, const char *location,
 	if (!l)
 		return -ENOMEM;
 	l->vol = vol;
+	l->fd = -1;
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->work, NULL);
 	l->records = calloc(IOLOG_RECORDS, sizeof(*l->records));
@@ -230,6 +273,23 @@ static int iolog_open(struct rbp_vol *vol, const char *location,
 	return 0;
 }
 
+static void iolog_tell_left_out(struct iolog *l)
+{
+	iolog_push_or_tell(l);
+	for (size_t i = 0; i < l->text_len; i++)
+		l->unwritten += l->text[i] == '\n';
+	if (l->unwritten)
+		iolog_host->log(l->vol, RBP_WARNING,
+				"%llu requests are not in the log: its file "
+				"cannot be written",
+				(unsigned long long)l->unwritten);
+	if (l->left_out)
+		iolog_host->log(l->vol, RBP_WARNING,
+				"%llu requests are not in the log: its file is "
+				"too slow",
+				(unsigned long long)l->left_out);
+}
+
 static void iolog_close(void *v)
 {
 	struct iolog *l = v;
@@ -240,11 +300,7 @@ static void iolog_close(void *v)
 	pthread_mutex_unlock(&l->lock);
 	if (l->has_thread)
 		pthread_join(l->thread, NULL);
-	if (l->left_out)
-		iolog_host->log(l->vol, RBP_WARNING,
-				"%llu requests are not in the log: its file is "
-				"too slow",
-				(unsigned long long)l->left_out);
+	iolog_tell_left_out(l);
 	iolog_free(l);
 }
 

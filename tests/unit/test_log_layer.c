@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,6 +169,8 @@ static const struct refused_row refused_rows[] = {
 	{ "a directory that is not there", "/nowhere/log", -ENOENT,
 	  "file=/nowhere/log: No such file or directory" },
 	{ "a directory", "/tmp", -EISDIR, "file=/tmp: Is a directory" },
+	{ "a full disk", "/dev/full", -ENOSPC,
+	  "file=/dev/full: No space left on device" },
 };
 
 static void refused(void **state)
@@ -179,18 +183,83 @@ static void refused(void **state)
 	end();
 }
 
-/* The volume goes on; the log says it once. */
+/* ---- a full disk ---- */
+
+/* The file cannot become longer than @len bytes. */
+static void limit_file(rlim_t len)
+{
+	struct rlimit limit;
+
+	signal(SIGXFSZ, SIG_IGN);
+	T_MUST(!getrlimit(RLIMIT_FSIZE, &limit));
+	limit.rlim_cur = len;
+	T_MUST(!setrlimit(RLIMIT_FSIZE, &limit));
+}
+
+static bool has_logged(void)
+{
+	bool has;
+
+	pthread_mutex_lock(&host.lock);
+	has = *host.log;
+	pthread_mutex_unlock(&host.lock);
+	return has;
+}
+
+/* Waits until the layer has met the limit. */
+static void meet_limit(void)
+{
+	host.plugin->kick(host.volume, NULL);
+	while (!has_logged())
+		t_host_turn(&host);
+	assert_string_equal(host.log, "cannot write the log: File too large");
+}
+
+/* The volume goes on, and the log goes on when there is room: no line is cut
+ * off. */
+static void disk_is_full_for_a_while(void **state)
+{
+	char text[512] = HEADER;
+	struct t_request r;
+
+	begin();
+	assert_int_equal(open_layer(world.path), 0);
+	limit_file(strlen(HEADER) + 30);
+	for (unsigned int i = 0; i < 3; i++) {
+		submit(&r, RBP_WRITE, i * 4096ull, 4096);
+		snprintf(text + strlen(text), 32, "disk write %u 4096\n",
+			 i * 4096);
+	}
+	meet_limit();
+	limit_file(RLIM_INFINITY);
+	submit(&r, RBP_READ, 0, 512);
+	strcat(text, "disk read 0 512\n");
+	host.plugin->kick(host.volume, NULL);
+	host.plugin->close(host.volume);
+	expect_file(text);
+	assert_string_equal(host.log, "cannot write the log: File too large");
+	end();
+}
+
+/* What is not in the file at the end is counted. 4000 lines are more than the
+ * layer keeps. */
 static void disk_is_full(void **state)
 {
 	struct t_request r;
 
 	begin();
-	assert_int_equal(open_layer("/dev/full"), 0);
-	submit(&r, RBP_WRITE, 0, 4096);
-	host.plugin->kick(host.volume, NULL);
+	assert_int_equal(open_layer(world.path), 0);
+	limit_file(strlen(HEADER));
+	for (unsigned int i = 0; i < 4000; i++)
+		submit(&r, RBP_WRITE, i * 4096ull, 4096);
+	meet_limit();
 	host.plugin->close(host.volume);
+	limit_file(RLIM_INFINITY);
+	expect_file(HEADER);
 	assert_string_equal(host.log,
-			    "cannot write the log: No space left on device");
+			    "cannot write the log: File too large\n"
+			    "4000 requests are not in the log: its file cannot "
+			    "be written");
 	end();
 }
 
@@ -249,6 +318,7 @@ int main(void)
 	T_ADD(&t, result_passes);
 	T_ADD(&t, old_log_is_continued);
 	T_ADD_ROWS(&t, refused_rows, refused);
+	T_ADD(&t, disk_is_full_for_a_while);
 	T_ADD(&t, disk_is_full);
 	T_ADD(&t, slow_file);
 	return t_run(&t);
