@@ -451,7 +451,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 			"changes anything. SP needs `--state-dir`. The "
 			"other nexuses get unit attention 2Ah/01h. The "
 			"target flushes the cache before it clears WCE or "
-			"sets SWP; if that fails, nothing changes.",
+			"sets SWP; if that fails, nothing changes. Commands "
+			"that use blocks end before SWP is set.",
 		.opcode = 0x15,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -848,7 +849,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 			"changes anything. SP needs `--state-dir`. The "
 			"other nexuses get unit attention 2Ah/01h. The "
 			"target flushes the cache before it clears WCE or "
-			"sets SWP; if that fails, nothing changes.",
+			"sets SWP; if that fails, nothing changes. Commands "
+			"that use blocks end before SWP is set.",
 		.opcode = 0x55,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,

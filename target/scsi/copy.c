@@ -260,7 +260,7 @@ static bool copy_check_range(const struct volume *vol, uint64_t lba,
 
 static bool may_write(const struct scsi_nexus *nexus, const struct volume *vol)
 {
-	return scsi_nexus_may_write(nexus, vol) && !vol->info.swp;
+	return scsi_nexus_may_write(nexus, vol) && !volume_is_protected(vol);
 }
 
 static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,

@@ -63,6 +63,9 @@ static void job_done(void *user, int err)
 	task->on_job = false;
 	if (err == -ENOMEDIUM)
 		sense = scsi_sense_from_errno(err, SCSI_MEDIUM_WRITE);
+	if (err == -EACCES)
+		sense = scsi_sense(SCSI_KEY_DATA_PROTECT,
+				   SCSI_ASC_SOFTWARE_WRITE_PROTECTED);
 	if (err == -ESTALE)
 		scsi_task_fail_state(task);
 	else if (err)

@@ -72,6 +72,11 @@ static void select_turn(struct unit_turn *turn, int err)
 	if (err) {
 		unit_turn_end(vol);
 		scsi_task_fail(task, &sense);
+	} else if (unit_state_modes_protect(vol, &modes) &&
+		   scsi_volume_is_busy(vol)) {
+		/* A job has begun since prepare. */
+		unit_turn_end(vol);
+		scsi_task_fail_busy(task);
 	} else if (unit_state_modes_flush(vol, &modes) && scsi_task_pay(task)) {
 		/* The task has ended; this gives the turn back. */
 		unit_turn_end(vol);

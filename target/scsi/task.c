@@ -495,10 +495,17 @@ static inline bool task_may_use_blocks(struct scsi_task *task)
 
 	if (task->stopped)
 		return task_end(task);
-	/* A format or an eject may have begun since prepare. */
+	/* A format, an eject or write protection may have begun since
+	 * prepare. */
 	if (scsi_volume_no_medium(task->vol, &sense) ||
 	    scsi_volume_not_ready(task->vol, &sense))
 		return scsi_task_fail(task, &sense);
+	if (task->cmd.info->flags & SCSI_CDB_WRITES &&
+	    volume_is_protected(task->vol)) {
+		sense = scsi_sense(SCSI_KEY_DATA_PROTECT,
+				   SCSI_ASC_SOFTWARE_WRITE_PROTECTED);
+		return scsi_task_fail(task, &sense);
+	}
 	return true;
 }
 

@@ -128,6 +128,14 @@ static void set_current(struct volume *vol, const struct scsi_modes *modes)
 	vol->dev.write_through = !modes->wce;
 	vol->info.d_sense = modes->d_sense;
 	vol->info.swp = modes->swp;
+	vol->state.protects = false;
+}
+
+/* The modes do not change: what was done ahead is undone. */
+static void unit_keep_modes(struct volume *vol)
+{
+	vol->dev.write_through = !vol->info.write_cache;
+	vol->state.protects = false;
 }
 
 /* The saved values that are still possible. */
@@ -398,7 +406,7 @@ static void saved(struct state_save *save, int err)
 	if (err) {
 		volume_log(LOG_ERROR, NULL, vol, "state file %s: %s", st->path,
 			   strerror(-err));
-		vol->dev.write_through = !vol->info.write_cache;
+		unit_keep_modes(vol);
 	} else {
 		st->commit(vol);
 	}
@@ -506,7 +514,7 @@ static void modes_flushed(struct block_cmd *cmd)
 		change(vol, st->save_modes, commit_modes, st->turn->next);
 		return;
 	}
-	vol->dev.write_through = !vol->info.write_cache;
+	unit_keep_modes(vol);
 	st->turn->next(st->turn, cmd->res);
 }
 
@@ -539,6 +547,29 @@ bool unit_state_modes_flush(const struct volume *vol,
 	return (was.wce && !modes->wce) || (!was.swp && modes->swp);
 }
 
+bool unit_state_modes_protect(const struct volume *vol,
+			      const struct scsi_modes *modes)
+{
+	return modes->swp && !vol->info.swp;
+}
+
+static void unit_flush_or_change(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	if (unit_state_modes_flush(vol, &st->to_be.modes))
+		flush_modes(vol);
+	else
+		change(vol, st->save_modes, commit_modes, st->turn->next);
+}
+
+static void unit_protected(struct block_hold *hold)
+{
+	struct unit_state *st = container_of(hold, struct unit_state, drain);
+
+	unit_flush_or_change(container_of(st, struct volume, state));
+}
+
 void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 			  bool save, void (*changing)(struct unit_turn *turn),
 			  void (*next)(struct unit_turn *turn, int err))
@@ -551,10 +582,14 @@ void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 	st->changing = changing;
 	st->flush_err = 0;
 	st->turn->next = next;
-	if (unit_state_modes_flush(vol, modes))
-		flush_modes(vol);
-	else
-		change(vol, save, commit_modes, next);
+	if (!unit_state_modes_protect(vol, modes)) {
+		unit_flush_or_change(vol);
+		return;
+	}
+	/* As in an eject. The flush covers the last write. */
+	st->protects = true;
+	block_locks_drain(&vol->dev.locks, st->turn->worker, &st->drain,
+			  unit_protected);
 }
 
 static void commit_job(struct volume *vol)

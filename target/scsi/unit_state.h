@@ -79,7 +79,9 @@ struct unit_state {
 	void (*changing)(struct unit_turn *turn);
 	struct block_cmd flush;
 	int flush_err; /* why the flush of a change failed; or 0 */
-	/* Belongs to the turn, too: of an eject. */
+	/* SWP is being set: no command begins to change the medium. */
+	_Atomic bool protects;
+	/* Belongs to the turn, too: of an eject, or before SWP is set. */
 	struct block_hold drain;
 	struct lun_map *luns;
 	bool flushes;	/* until the flush has ended */
@@ -167,11 +169,15 @@ int unit_state_persistent_out(struct volume *vol,
  * (SBC-3, caching mode page) or SWP goes on (SPC-4, control mode page). */
 bool unit_state_modes_flush(const struct volume *vol,
 			    const struct scsi_modes *modes);
+/* True if SWP goes on. */
+bool unit_state_modes_protect(const struct volume *vol,
+			      const struct scsi_modes *modes);
 
 /*
  * Makes @modes current, with @save also saved; result as above. Before the
  * cache counts as off, its contents are made stable. If that fails, nothing
- * changes, and st->flush_err has the reason (else 0). If the modes change,
+ * changes, and st->flush_err has the reason (else 0). Before SWP is on, all
+ * commands that had blocks have dropped them. If the modes change,
  * calls @changing under the lock, before any command uses or reads the new
  * ones: it raises unit attentions.
  */

@@ -202,6 +202,13 @@ static inline bool volume_is_standby(const struct volume *vol)
 	return groups->cnt && groups->active != groups->own;
 }
 
+/* True if SWP is on, or is being set: in this order, because protects ends when
+ * swp is set. */
+static inline bool volume_is_protected(const struct volume *vol)
+{
+	return vol->state.protects || vol->info.swp;
+}
+
 /* All volumes. */
 struct lun_map {
 	struct volume *vol[LUNS_MAX]; /* in the order of --backing */

@@ -344,6 +344,19 @@ static void begin_written(struct unit_turn *turn, int err)
 			  drained);
 }
 
+/* Why the job does not begin although its command was let in; or 0. What SWP
+ * protects may still be sanitized to the end: the job began before. */
+static int job_obstacle(const struct volume_job *job)
+{
+	const struct unit_state *st = &job->vol->state;
+
+	if (st->medium != UNIT_MEDIUM_IN)
+		return -ENOMEDIUM;
+	if (volume_is_protected(job->vol) && st->job.state != VOLUME_SANITIZING)
+		return -EACCES;
+	return 0;
+}
+
 static void write_begin(struct unit_turn *turn, int err)
 {
 	struct volume_job *job = container_of(turn, struct volume_job, turn);
@@ -358,9 +371,10 @@ static void write_begin(struct unit_turn *turn, int err)
 		.pattern_len = plan->pattern_len,
 	};
 
-	if (job->left || job->vol->state.medium != UNIT_MEDIUM_IN) {
+	err = job_obstacle(job);
+	if (job->left || err) {
 		unit_turn_end(job->vol);
-		publish(job, job->from, job->left ? 0 : -ENOMEDIUM);
+		publish(job, job->from, job->left ? 0 : err);
 		return;
 	}
 	memcpy(now.pattern, job->pattern, plan->pattern_len);

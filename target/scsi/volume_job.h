@@ -89,8 +89,8 @@ enum volume_state volume_state(const struct volume *vol);
  * @from: the state that @vol is to be in
  * @immed: not the end is waited for, but that it has begun
  * @done: called once on @w, when the volume is in its new state; maybe from
- *	  within. @err: 0 or negative errno; -ESTALE: nothing has begun, as that
- *	  could not be written down
+ *	  within. @err: 0 or negative errno. If nothing has begun: -ESTALE, as
+ *	  that could not be written down; -ENOMEDIUM; -EACCES, as SWP is set
  *
  * Thread: @w.
  *

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The order of an eject: no new command, the end of the running ones, a flush,
- * no medium. The store answers when the test wants it, so each state of
- * enum unit_medium lasts until then.
+ * no medium. And that of write protection: no new write, the end of the running
+ * ones, a flush, SWP. The store answers when the test wants it, so each state
+ * of enum unit_medium lasts until then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,12 +25,17 @@
 #define NO_MEDIUM "02/3a/00"
 #define CAME_BACK "06/28/00"
 #define PREVENTED "05/53/02"
+#define PROTECT	  "15 10 00 00 10"
+#define PROTECTED "07/27/02"
+#define MODES	  "06/2a/01"
 
 static struct t_bytes data;
+static struct t_bytes swp; /* the parameter list of PROTECT */
 
 static int start(void **state)
 {
 	data = t_bytes("aa*512");
+	swp = t_bytes("00*4 0a 0a 22 10 08 40 00*6");
 	t_disk_start(T_REMOVABLE);
 	t_store.hold = true;
 	return 0;
@@ -39,6 +45,7 @@ static int stop(void **state)
 {
 	t_disk_stop();
 	free(data.p);
+	free(swp.p);
 	return 0;
 }
 
@@ -47,13 +54,17 @@ static void from(unsigned int number)
 	t_disk.from = t_nexus(number);
 }
 
-/* Begins a command that sends one block, if it sends any. */
+/* Begins a command that sends one block or mode values, if it sends any. */
 static void begin(struct t_command *c, const char *cdb)
 {
 	bool sends = !strcmp(cdb, WRITE) || !strcmp(cdb, WRITE_2) ||
 		     !strcmp(cdb, OR);
 
-	t_command_start(c, cdb, 0, data.p, sends ? (uint32_t)data.len : 0, 0);
+	if (!strcmp(cdb, PROTECT))
+		t_command_start(c, cdb, 0, swp.p, (uint32_t)swp.len, 0);
+	else
+		t_command_start(c, cdb, 0, data.p,
+				sends ? (uint32_t)data.len : 0, 0);
 }
 
 static void ends(struct t_command *c, const char *outcome)
@@ -339,6 +350,101 @@ static void eject_does_not_begin_during_a_format(void **state)
 	gets(3, TUR, "good");
 }
 
+/* ---- write protection ---- */
+
+static void protection_waits_for_the_writes_and_flushes_them(void **state)
+{
+	struct t_command running, late, protect;
+
+	from(2);
+	begin(&running, WRITE);
+	from(1);
+	begin(&protect, PROTECT);
+	from(2);
+	begin(&late, WRITE);
+	settle();
+	store_got("write 0+512");
+	assert_int_equal(late.done, 0);
+	gets(3, TUR, "good");
+
+	assert_true(t_store_answer());
+	ends(&running, "good");
+	ends(&late, PROTECTED);
+	settle();
+	store_got("write 0+512, flush");
+	assert_int_equal(protect.done, 0);
+	ends(&protect, "good");
+	gets(2, TUR, MODES);
+	gets(2, WRITE, PROTECTED);
+	store_got("write 0+512, flush");
+}
+
+/* It was let in before, and gets its data or its blocks only now. */
+static void write_that_has_no_blocks_yet_is_refused(void **state)
+{
+	struct t_command running, late, shared, protect;
+
+	from(2);
+	begin(&running, OR);
+	begin(&shared, WRITE);
+	assert_true(t_command_prepare(&late, WRITE_2, 0, data.len, 0));
+	from(1);
+	begin(&protect, PROTECT);
+	t_command_execute(&late, data.p);
+	ends(&running, "good");
+	ends(&shared, PROTECTED);
+	ends(&late, PROTECTED);
+	ends(&protect, "good");
+	store_got("read 0+512, write 0+512, flush");
+}
+
+static void writes_go_on_if_the_flush_fails(void **state)
+{
+	struct t_command protect;
+
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
+	from(1);
+	begin(&protect, PROTECT);
+	settle();
+	gets(2, WRITE, PROTECTED);
+	ends(&protect, "03/0c/00");
+	gets(2, WRITE, "good");
+	store_got("flush, write 0+512");
+}
+
+/* It was let in before the protection. */
+static void format_does_not_begin_on_a_protected_medium(void **state)
+{
+	struct t_command format, protect;
+
+	from(2);
+	assert_true(t_command_prepare(&format, FORMAT, 0, 0, 0));
+	from(1);
+	begin(&protect, PROTECT);
+	settle();
+	t_command_execute(&format, NULL);
+	ends(&protect, "good");
+	ends(&format, PROTECTED);
+	store_got("flush");
+	gets(3, TUR, MODES);
+	gets(3, TUR, "good");
+}
+
+static void protection_does_not_begin_during_a_format(void **state)
+{
+	struct t_command format, protect;
+
+	from(1);
+	assert_true(t_command_prepare(&protect, PROTECT, 0, swp.len, 0));
+	from(2);
+	begin(&format, FORMAT);
+	t_command_execute(&protect, swp.p);
+	ends(&protect, "02/04/04 at 0");
+	ends(&format, "good");
+	gets(3, WRITE, "good");
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -357,6 +463,11 @@ int main(void)
 	T_ADD(&t, aborted_eject_that_waits_for_its_turn_does_nothing);
 	T_ADD(&t, format_does_not_begin_during_an_eject);
 	T_ADD(&t, eject_does_not_begin_during_a_format);
+	T_ADD(&t, protection_waits_for_the_writes_and_flushes_them);
+	T_ADD(&t, write_that_has_no_blocks_yet_is_refused);
+	T_ADD(&t, writes_go_on_if_the_flush_fails);
+	T_ADD(&t, format_does_not_begin_on_a_protected_medium);
+	T_ADD(&t, protection_does_not_begin_during_a_format);
 	for (size_t i = 0; i < t.cnt; i++) {
 		t.tests[i].setup_func = start;
 		t.tests[i].teardown_func = stop;
