@@ -198,6 +198,9 @@ struct rbp_info {
 	 * if a layer stands on the store. The volume does not grow. NULL: the
 	 * blocks are elsewhere. */
 	void *memory;
+	/* Set by rdma-target for a layer: rbp_paths.cnt of the backend below. If
+	 * it is more than 1, other targets may write to the data. */
+	uint32_t below_targets;
 };
 
 /*

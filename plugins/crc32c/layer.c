@@ -87,6 +87,14 @@ static int crclayer_zero_sum(struct crclayer *l)
 	return 0;
 }
 
+/* The layer knows only the checksums of what this target writes. */
+static bool crclayer_others_write(const struct rbp_info *info)
+{
+	return info->size >= offsetof(struct rbp_info, below_targets) +
+				     sizeof(info->below_targets) &&
+	       info->below_targets > 1;
+}
+
 static int crclayer_open(struct rbp_vol *vol, const char *location,
 			 const struct rbp_arg *args, void **ret_v,
 			 struct rbp_info *info, char *msg, size_t msg_len)
@@ -97,6 +105,12 @@ static int crclayer_open(struct rbp_vol *vol, const char *location,
 	if (info->size <
 	    offsetof(struct rbp_info, below_mark) + sizeof(info->below_mark)) {
 		snprintf(msg, msg_len, "this rdma-target is too old for it");
+		return -ENOTSUP;
+	}
+	if (crclayer_others_write(info)) {
+		snprintf(msg, msg_len,
+			 "other targets may serve the data below, and the "
+			 "checksums of what they write would be missing here");
 		return -ENOTSUP;
 	}
 	l = calloc(1, sizeof(*l));

@@ -361,6 +361,16 @@ static int backend_open_by_rights(struct backend_opening *o)
 	return plugin_run_unprivileged(backend_run_open, o);
 }
 
+static void backend_describe_for_layer(struct backend *below,
+				       struct rbp_info *ret)
+{
+	struct backend_paths paths;
+
+	backend_describe_below(&below->info, ret);
+	backend_paths(below, &paths);
+	ret->below_targets = paths.cnt;
+}
+
 /* Opens the plugin itself. Its clause gets the volume's name in front. */
 static int backend_call_open(struct backend *be,
 			     const struct backend_options *opt, struct error *e)
@@ -371,7 +381,7 @@ static int backend_call_open(struct backend *be,
 	int err;
 
 	if (be->below)
-		backend_describe_below(&be->below->info, info);
+		backend_describe_for_layer(be->below, info);
 	info->size = sizeof(*info);
 	info->volume_block = opt->block_size;
 	info->open_flags = opt->read_only ? RBP_OPEN_READ_ONLY : 0;
