@@ -160,7 +160,8 @@ static void put_mode_pages(FILE *f)
 
 	fprintf(f, "\nMode pages, with the bits that MODE SELECT can "
 		   "change (WCE only if the store has\na cache; D_SENSE; "
-		   "SWP):\n\n| Page | Changeable |\n|---|---|\n");
+		   "SWP; WCE and SWP only if one target serves the "
+		   "store):\n\n| Page | Changeable |\n|---|---|\n");
 	scsi_mode_sense_encode(&unit, &cmd, b, sizeof(b), &len, &sense);
 	for (size_t at = 4; at < len; at += 2u + b[at + 1]) {
 		fprintf(f, "| %02Xh | `", b[at] & 0x3f);

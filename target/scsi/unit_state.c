@@ -287,6 +287,21 @@ static int check_store(const struct volume *vol, const struct state_file *file,
 		vol->path, vol->state.path, why);
 }
 
+/* Without it, the medium would lose its protection. */
+static int unit_check_protection(const struct volume *vol,
+				 const struct state_file *file, struct error *e)
+{
+	if (!file->has_modes || !file->modes.swp ||
+	    vol->info.mode_changeable.swp)
+		return 0;
+	return error_set(
+		e, -ESTALE,
+		"%s: state file %s holds write protection (SWP) of a "
+		"time when one target served the volume; serve it once "
+		"more by one target and clear it, or remove that file",
+		vol->path, vol->state.path);
+}
+
 int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 {
 	struct unit_state *st = &vol->state;
@@ -305,6 +320,8 @@ int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 		err = state_file_load(st->path, &file, e);
 	if (!err)
 		err = check_store(vol, &file, e);
+	if (!err)
+		err = unit_check_protection(vol, &file, e);
 	if (err)
 		return err;
 	err = state_save_init(&st->save, st->path);

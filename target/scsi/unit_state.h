@@ -103,7 +103,8 @@ void unit_state_fini(struct unit_state *st);
  * Keeps the state of @vol in @dir, and loads the state that is there. A volume
  * that is another one after each start keeps none, nor does one whose identity
  * is unreliable; jobs are then refused as well. -ESTALE: the file belongs to
- * another store, or may belong to another one. Thread: setup. 0, or -errno with
+ * another store, or may belong to another one; or it has SWP, and several
+ * targets serve the volume now. Thread: setup. 0, or -errno with
  * one clause in @e.
  */
 int unit_state_load(struct volume *vol, const char *dir, struct error *e);

@@ -237,8 +237,10 @@ void volume_look_at_paths(struct volume *vol)
 static void volume_describe(struct volume *vol)
 {
 	const struct backend_info *store = &vol->dev.backend->info;
+	bool is_alone;
 
 	describe_paths(vol);
+	is_alone = vol->info.groups.cnt <= 1;
 	vol->kind = store->kind;
 	vol->blocks = store->size / vol->block_size;
 	vol->read_only = store->read_only;
@@ -252,10 +254,12 @@ static void volume_describe(struct volume *vol)
 	vol->info.write_cache = vol->dev.write_cache;
 	vol->info.mode_default.wce = vol->dev.write_cache;
 	vol->info.mode_saved = vol->info.mode_default;
+	/* Other targets would not know of WCE and SWP: after a failover, the
+	 * medium would not be protected. */
 	vol->info.mode_changeable = (struct scsi_modes){
-		.wce = vol->dev.write_cache,
+		.wce = vol->dev.write_cache && is_alone,
 		.d_sense = true,
-		.swp = true,
+		.swp = is_alone,
 	};
 	vol->info.rotational = store->rotational;
 	vol->info.store.is_memory = !store->is_lasting;

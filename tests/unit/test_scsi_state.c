@@ -1413,6 +1413,49 @@ static void reservations_are_for_one_target(void **state)
 	t_disk_stop();
 }
 
+/* The other targets would neither protect the medium nor write through. */
+static void write_protection_and_wce_are_for_one_target(void **state)
+{
+	static const struct step alone[STEPS] = {
+		{ 1, "1a 08 48 00 18", NULL, NULL, "17 00 10 00 08 12 04" },
+		{ 1, "1a 08 4a 00 10", NULL, NULL,
+		  "0f 00 10 00 0a 0a 04 00 08" },
+	};
+	static const struct step shared[STEPS] = {
+		{ 1, "1a 08 48 00 18", NULL, NULL, "17 00 10 00 08 12 00" },
+		{ 1, "1a 08 4a 00 10", NULL, NULL,
+		  "0f 00 10 00 0a 0a 04 00 00" },
+		{ 1, "15 10 00 00 10", "00*4 0a 0a 22 10 08 40 00*6",
+		  "05/26/00 data 8.3" },
+		WRITE(1, "good"),
+	};
+
+	t_disk_start(T_THIN);
+	run_steps(alone);
+	t_disk_stop();
+	start_group(2);
+	run_steps(shared);
+	t_disk_stop();
+}
+
+static void saved_write_protection_is_not_dropped_among_targets(void **state)
+{
+	static const struct step protect[STEPS] = {
+		{ 1, "15 11 00 00 10", "00*4 0a 0a 22 10 08 40 00*6" },
+	};
+	struct error e = { 0 };
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(protect);
+	t_disk_stop();
+	start_group(2);
+	assert_int_equal(unit_state_load(t_disk.luns.vol[0], dir, &e), -ESTALE);
+	assert_non_null(strstr(e.text, "SWP"));
+	t_disk_stop();
+	remove_dir();
+}
+
 /* Another target may have served the volume since the job began. */
 static void sanitize_does_not_go_on_among_targets(void **state)
 {
@@ -1468,6 +1511,8 @@ int main(void)
 	T_ADD(&t, fenced_io_is_not_ready);
 	T_ADD(&t, jobs_are_for_one_target);
 	T_ADD(&t, reservations_are_for_one_target);
+	T_ADD(&t, write_protection_and_wce_are_for_one_target);
+	T_ADD(&t, saved_write_protection_is_not_dropped_among_targets);
 	T_ADD(&t, sanitize_does_not_go_on_among_targets);
 	return t_run(&t);
 }
