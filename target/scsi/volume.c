@@ -389,6 +389,16 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	}
 	vol->info.removable = spec->removable;
 	volume_describe(vol);
+	/* An eject is a state of this target alone. */
+	if (spec->removable && vol->info.groups.cnt > 1) {
+		volume_close(vol);
+		return error_set(
+			e, -EINVAL,
+			"%s: other targets may serve it, and would not "
+			"know that the medium is out; leave out "
+			"removable",
+			spec->path);
+	}
 	*ret_vol = vol;
 	return 0;
 }

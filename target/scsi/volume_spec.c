@@ -193,7 +193,8 @@ static const struct option_row volume_rows[] = {
 	  .help = "Report the medium as removable: it can be ejected "
 		  "and loaded.",
 	  .more = "START STOP UNIT with LOEJ ejects and loads it (*sg_start --eject*, *--load*), unless an\n"
-		  "initiator prevents its removal. While the medium is ejected, the volume is not ready.",
+		  "initiator prevents its removal. While the medium is ejected, the volume is not ready.\n"
+		  "Refused if several targets serve the store.",
 	  OPTION_AT(volume_spec, removable) },
 	{ .name = "write-through",
 	  .type = OPTION_FLAG,

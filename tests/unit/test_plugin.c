@@ -52,6 +52,8 @@ static const struct refuse_row refused[] = {
 	{ "memory that may grow", "liar:memory", "its size may change" },
 	{ "unmap without granularity", "liar:unmap", "no unmap_granularity" },
 	{ "identity without end", "liar:identity", "identity has no end" },
+	{ "a medium that other targets would not know to be out",
+	  "async:1048576,epochs=on,removable", "leave out removable" },
 	{ "unknown parameter", "liar:x,colour=red",
 	  "no parameter 'colour' of a volume or of plugin liar, which has "
 	  "text, number, size, flag" },
