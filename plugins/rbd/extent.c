@@ -51,17 +51,26 @@ static uint64_t rbdp_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-int rbdp_extent_find(rbd_image_t image, struct rbp_io *io, uint64_t block_size)
+int rbdp_extent_find(rbd_image_t image, uint64_t bytes, struct rbp_io *io,
+		     uint64_t block_size)
 {
 	struct rbdp_extent e;
-	int err = rbdp_extent_ask(image, io->offset,
-				  rbdp_min(io->len, RBDP_BY_OBJECT),
-				  /* whole_object= */ 1, &e);
+	uint64_t len;
+	int err;
 
+	/* Reads of blocks that a shrunk image lacks fail: they are no hole. */
+	if (io->offset >= bytes) {
+		io->extent_mapped = 1;
+		io->extent_len = io->len;
+		return 0;
+	}
+	len = rbdp_min(io->len, bytes - io->offset);
+	err = rbdp_extent_ask(image, io->offset, rbdp_min(len, RBDP_BY_OBJECT),
+			      /* whole_object= */ 1, &e);
 	/* The object exists, but parts of it may have no data. */
 	if (!err && e.data_end > io->offset)
 		err = rbdp_extent_ask(image, io->offset,
-				      rbdp_min(io->len, RBDP_BY_BYTE),
+				      rbdp_min(len, RBDP_BY_BYTE),
 				      /* whole_object= */ 0, &e);
 	if (err)
 		return err;

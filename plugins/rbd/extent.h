@@ -7,9 +7,11 @@
 
 /*
  * Finds out whether the blocks at io->offset are allocated, and sets extent_len
- * and extent_mapped. The result may end before the extent does. The function
- * blocks. Returns 0 or a negative errno.
+ * and extent_mapped. The result may end before the extent does. The image has
+ * @bytes now, a multiple of @block_size. The function blocks. Returns 0 or a
+ * negative errno.
  */
-int rbdp_extent_find(rbd_image_t image, struct rbp_io *io, uint64_t block_size);
+int rbdp_extent_find(rbd_image_t image, uint64_t bytes, struct rbp_io *io,
+		     uint64_t block_size);
 
 #endif

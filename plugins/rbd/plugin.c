@@ -161,7 +161,8 @@ static int rbdp_queue_add(void *v, struct rbp_queue *queue, void **ret)
 static void rbdp_do_extent(void *user, struct rbp_io *io)
 {
 	struct rbdp_vol *s = user;
-	int err = rbdp_extent_find(s->img.image, io, RBDP_BLOCK_SIZE);
+	int err = rbdp_extent_find(s->img.image, atomic_load(&s->bytes), io,
+				   RBDP_BLOCK_SIZE);
 
 	rbdp_io_end(io, err == -ETIMEDOUT ? rbdp_io_timed_out(s, io->op) : err);
 }

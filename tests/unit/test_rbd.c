@@ -657,6 +657,31 @@ static void image_grows(void **state)
 	stop();
 }
 
+/* librbd finds no data behind the end. Reads there fail, and who skips holes
+ * would take them for zeroes. */
+static void missing_blocks_of_a_shrunk_image_are_no_hole(void **state)
+{
+	static const struct t_ceph_piece none[1];
+	const struct rbp_io asks[] = {
+		{ .op = RBP_EXTENT, .offset = AT, .len = 65536 },
+		{ .op = RBP_EXTENT, .offset = 2 * AT, .len = 65536 },
+	};
+	struct t_request r;
+
+	start();
+	t_ceph.by_object = none;
+	t_ceph.size = 2 * AT;
+	t_ceph.changed(t_ceph.changed_user);
+	wait_for_size();
+	assert_int_equal(run(&r, asks[0]), 0);
+	assert_false(r.io.extent_mapped);
+	assert_int_equal(r.io.extent_len, AT);
+	assert_int_equal(run(&r, asks[1]), 0);
+	assert_true(r.io.extent_mapped);
+	assert_int_equal(r.io.extent_len, 65536);
+	stop();
+}
+
 /* The thread runs an extent after it has looked at the size. */
 static void size_is_not_known(void **state)
 {
@@ -826,6 +851,7 @@ int main(void)
 	T_ADD_ROWS(&t, error_rows, error);
 	T_ADD_ROWS(&t, extent_rows, extent);
 	T_ADD(&t, image_grows);
+	T_ADD(&t, missing_blocks_of_a_shrunk_image_are_no_hole);
 	T_ADD(&t, size_is_not_known);
 	T_ADD(&t, gateway_is_asked);
 	T_ADD(&t, gateway_does_not_start);
