@@ -186,8 +186,8 @@ void volume_detach(struct volume *vol, struct block_worker *w);
 
 /*
  * Takes over the growth of the store. If a store has shrunk, the volume keeps
- * its size, and I/O to the missing part fails. Return: 1: it has grown, 0, or
- * -errno. Thread: worker 0.
+ * its size, and reads of the missing part fail. A write there makes a file
+ * longer again. Return: 1: it has grown, 0, or -errno. Thread: worker 0.
  */
 int volume_measure(struct volume *vol);
 
