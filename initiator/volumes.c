@@ -296,8 +296,8 @@ bool ini_volume_gone(struct ini_volume *v)
 	return lost;
 }
 
-/* The properties of the volume are the new ones. Its name and the counts of
- * writes stay. */
+/* The properties of the volume are the new ones. Its name, the counts of writes
+ * and what the program has done with it stay. */
 bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 {
 	struct ini_volume new = *now;
@@ -317,6 +317,7 @@ bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 	new.cached = was->cached;
 	new.losses = was->losses + lost;
 	new.losses_told = was->losses_told;
+	new.is_used = was->is_used;
 	*was = new;
 	return lost;
 }

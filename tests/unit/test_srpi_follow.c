@@ -146,12 +146,15 @@ static const struct late_row {
 	bool mute; /* the volume appears, but cannot be identified yet */
 	bool appears;
 	const char *events;
+	bool before; /* the session has logged in again before */
 } late_rows[] = {
 	{ "not used", false, false, false, "-1" },
 	{ "used, and does not appear", true, false, false, "-1" },
 	{ "used, and appears", true, false, true, "" },
 	{ "used, and cannot tell what it is", true, true, false, "-1" },
 	{ "used, and tells what it is late", true, true, true, "" },
+	{ "used before another reconnect, and appears", true, false, true, "",
+	  true },
 };
 
 static void volume_that_is_missing_after_a_reconnect(void **state)
@@ -162,6 +165,8 @@ static void volume_that_is_missing_after_a_reconnect(void **state)
 	assert_int_equal(t_session_io(p, SRPI_WRITE, false), 0);
 	if (row->used)
 		assert_int_equal(t_session_io_of(p, 1, SRPI_WRITE, false), 0);
+	if (row->before)
+		t_session_lose(p, 1, SCSI_ASC_NEXUS_LOSS);
 	p->has_second = row->mute;
 	p->second_is_mute = row->mute;
 	t_session_drop(p, 0);

@@ -231,6 +231,53 @@ static void same_volume_gets_its_write(void **state)
 	t_session_free(t);
 }
 
+/* The URI names another volume, which is enough for the session as long as the
+ * program does not use this one. */
+static void volume_used_before_a_reconnect_is_not_exchanged(void **state)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .has_ids = true,
+							   .has_second = true,
+							   .comes_back = true,
+							   .volume = "disk",
+							   .generation = 1 });
+	static uint8_t block[BLK];
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .volume = 1,
+			      .len = BLK,
+			      .buf = block,
+			      .done = t_session_store_result,
+			      .arg = &res };
+	struct srpi_error e;
+
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
+			 0);
+	t->ignores_writes = true;
+	srpi_submit(t->session, &io);
+	while (t->writes < 1)
+		t_session_turn(t);
+	/* The write is sent again, and has no answer again. */
+	t_session_drop(t, 0);
+	while (t->lba_cnt)
+		t_session_turn(t);
+	t->ignores_writes = true;
+	while (t->writes < 2)
+		t_session_turn(t);
+	t->second_naa++;
+	t_session_drop(t, 0);
+	while (res == 1)
+		t_session_turn(t);
+	assert_int_equal(res, -EIO);
+	assert_int_equal(t->writes, 2);
+	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	assert_non_null(strstr(t->why.text, "another volume"));
+	srpi_mem_free(io.mem);
+	t_session_free(t);
+}
+
 static struct t_session *lose_volume(const struct t_session_options *o)
 {
 	struct t_session *t = t_session_new(o);
@@ -504,6 +551,7 @@ int main(void)
 	T_ADD(&table, another_identifier_is_another_volume);
 	T_ADD_ROWS(&table, identity_rows, other_volume_gets_no_write);
 	T_ADD_ROWS(&table, identity_rows, same_volume_gets_its_write);
+	T_ADD(&table, volume_used_before_a_reconnect_is_not_exchanged);
 	T_ADD(&table, volume_that_was_taken_away_holds_up_nobody);
 	T_ADD_ROWS(&table, away_rows, volume_that_was_away_tells_of_its_cache);
 	T_ADD(&table, volume_that_changes_while_asked_is_asked_again);
