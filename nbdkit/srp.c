@@ -108,6 +108,10 @@ static void srpkit_done(struct srpi_io *io, int res)
 		srpi_volume_info(srpkit.session, io->volume);
 
 	pthread_mutex_lock(&srpkit.lock);
+	/* Here, and not when the client's thread runs: libsrpi reports a loss
+	 * once, and the next flush may end well before that. */
+	if (res && io->op == SRPI_FLUSH)
+		srpkit.flush_failures[io->volume]++;
 	w->res = res;
 	w->holes_are_zero = info->unmap_zeroes;
 	w->is_done = true;
@@ -387,14 +391,11 @@ static uint64_t srpkit_flush_begins(struct srpkit_handle *h)
 /* @res: as of srpkit_run(). False: a flush has failed of which @h did not know. */
 static bool srpkit_flush_ended(struct srpkit_handle *h, int res, uint64_t seen)
 {
-	uint64_t *failures = &srpkit.flush_failures[h->volume];
 	bool is_good;
 
 	pthread_mutex_lock(&srpkit.lock);
-	if (res)
-		++*failures;
-	is_good = res || *failures == seen;
-	h->failures_seen = *failures;
+	is_good = res || srpkit.flush_failures[h->volume] == seen;
+	h->failures_seen = srpkit.flush_failures[h->volume];
 	pthread_mutex_unlock(&srpkit.lock);
 	return is_good;
 }

@@ -36,6 +36,8 @@ static struct {
 	const struct nbdkit_plugin *plugin;
 	struct srpi_session *target;
 	const char *export;
+	/* Called in nbdkit_error(), once. NULL: nothing is. */
+	void (*beside_error)(void);
 	/* shared with the parent */
 	struct {
 		char error[512]; /* the last line */
@@ -53,6 +55,12 @@ __attribute__((format(printf, 1, 2))) void nbdkit_error(const char *msg, ...)
 	va_start(args, msg);
 	vsnprintf(world.shared->error, sizeof(world.shared->error), msg, args);
 	va_end(args);
+	if (world.beside_error) {
+		void (*f)(void) = world.beside_error;
+
+		world.beside_error = NULL;
+		f();
+	}
 }
 
 __attribute__((format(printf, 1, 2))) void nbdkit_debug(const char *msg, ...)
@@ -527,6 +535,42 @@ static void failed_flush_reaches_all_writers(void **state)
 	in_child(flush_of_two, NULL);
 }
 
+/* The second client flushes when the target has answered the first one, before the
+ * thread of the first one has returned. */
+static struct {
+	void *handle;
+	int res;
+} beside;
+
+static void flush_beside(void)
+{
+	beside.res = world.plugin->flush(beside.handle, 0);
+}
+
+static void flush_beside_failure(const void *arg)
+{
+	void *a = start_io();
+
+	beside.handle = world.plugin->open(0);
+	T_MUST(!world.plugin->pwrite(a, buf, 512, 0, 0));
+	T_MUST(!world.plugin->pwrite(beside.handle, buf, 512, 512, 0));
+	world.target->fail_nth = 3;
+	world.target->fail_err = -EIO;
+	world.beside_error = flush_beside;
+	T_MUST(world.plugin->flush(a, 0) == -1);
+	T_MUST(beside.res == -1);
+	T_MUST(!world.plugin->flush(beside.handle, 0));
+	T_MUST(!world.plugin->flush(a, 0));
+	world.plugin->close(a);
+	world.plugin->close(beside.handle);
+	stop();
+}
+
+static void failed_flush_reaches_who_flushes_beside_it(void **state)
+{
+	in_child(flush_beside_failure, NULL);
+}
+
 #define THREADS 40u
 
 static void *client_main(void *arg)
@@ -643,6 +687,7 @@ int main(void)
 	T_ADD_ROWS(&t, io_rows, io);
 	T_ADD_ROWS(&t, extent_rows, extents);
 	T_ADD(&t, failed_flush_reaches_all_writers);
+	T_ADD(&t, failed_flush_reaches_who_flushes_beside_it);
 	T_ADD(&t, many_threads);
 	T_ADD(&t, lost_session_is_logged);
 	T_ADD(&t, new_client_sees_the_new_size);
