@@ -35,6 +35,7 @@ static void session_free(struct srpi_session *s)
 	free(s->zeroes);
 	ini_volumes_free(s);
 	ini_paths_free(s);
+	ini_purpose_release(s);
 	s->ctx->sessions--;
 	free(s);
 }
@@ -90,6 +91,8 @@ static void choose_initiator(struct srpi_session *s)
 		s->initiator = s->uri.initiator;
 	else if (s->options.identity)
 		scsi_text_digest(s->options.identity, (uint8_t *)&s->initiator);
+	else if (s->options.purpose && ini_purpose_claim(s))
+		return;
 	else if (getrandom(&s->initiator, sizeof(s->initiator), 0) !=
 		 sizeof(s->initiator))
 		s->initiator = srp_port_id_make((uintptr_t)s, getpid());
@@ -199,8 +202,10 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	s->connected = done;
 	s->connected_arg = arg;
 	ini_options_set_defaults(&s->options);
+	s->purpose_lock = -1;
 	choose_initiator(s);
 	s->options.identity = NULL; /* the caller's */
+	s->options.purpose = NULL;
 	choose_transport(s);
 	ini_queue_init(s);
 	ini_link_init(s);

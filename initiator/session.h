@@ -7,6 +7,7 @@
  *
  *   session.c       begin, states, end
  *   path.c          the addresses: their states, and which one is next
+ *   purpose.c       a port identifier that outlives the program
  *   connect.c       the first login: address and transport
  *   link.c          the channels: logins, discovery, end
  *   discover.c      the questions about volumes
@@ -208,6 +209,7 @@ struct srpi_session {
 	struct xp_uri uri;
 	struct srpi_options options;
 	struct srp_port_id initiator;
+	int purpose_lock; /* see purpose.c; -1: none */
 
 	struct ini_paths paths;
 	enum xp_kind kind;
@@ -275,6 +277,14 @@ void ini_session_free_if_idle(struct srpi_session *s);
 /* srpi_mem_register(), also while connecting. */
 int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
 		     struct srpi_mem **ret_mem, struct error *e);
+
+/* ---- purpose.c ---- */
+
+/* Sets s->initiator for what s->options.purpose says. May wait. Thread: setup.
+ * False: it cannot. */
+bool ini_purpose_claim(struct srpi_session *s);
+/* Lets other sessions have it. */
+void ini_purpose_release(struct srpi_session *s);
 
 /* ---- queue.c ---- */
 

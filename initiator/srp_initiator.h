@@ -251,6 +251,16 @@ struct srpi_options {
 	 * not answer any more, or is in standby.
 	 */
 	int keep_alive_ms;
+	/*
+	 * What the session is for on this machine, if @identity is NULL: the port
+	 * identifier is made from this text and the machine. It is the same after
+	 * a restart of the program, so the target ends the old session before it
+	 * accepts the new one, and none of the old commands is executed later.
+	 * While another session of the machine has the identifier, another one is
+	 * used; a session that is ending is waited for, up to 2 seconds, within
+	 * srpi_connect(). Random without /etc/machine-id.
+	 */
+	const char *purpose;
 };
 
 /* What is wrong with the times of @options, for a person; NULL: nothing. */

@@ -639,6 +639,7 @@ static const struct {
 	{ "target/heartbeat.c", "", "with a service manager only" },
 	{ "target/control/", "", "with a configuration or its socket only" },
 	{ "target/manage", "", "with a configuration or its socket only" },
+	{ "initiator/purpose.c", "", "when a session has a purpose" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
 	{ "fuse/uring.c", "calloc", "with FUSE over io_uring only" },
 	{ "fuse/slots.c", "mmap", "with FUSE over io_uring only" },

@@ -445,6 +445,7 @@ struct t_session *t_session_new(const struct t_session_options *o)
 		.follow_volumes = o->follows,
 		.volume_event = t_session_volume_event,
 		.keep_alive_ms = o->keep_alive_ms,
+		.purpose = o->purpose,
 	};
 	struct error xe;
 	char uri[128];

@@ -46,9 +46,10 @@ struct t_session_options {
 	/* The second address of the URI, in front of another target. */
 	const struct t_session_options *other;
 	const char *volume; /* of the URI; NULL: none */
-	bool fails;	    /* the first login fails; session is NULL then */
-	bool follows;	    /* follow_volumes */
-	bool has_second;    /* a second volume, LUN 1 */
+	const char *purpose;
+	bool fails;	 /* the first login fails; session is NULL then */
+	bool follows;	 /* follow_volumes */
+	bool has_second; /* a second volume, LUN 1 */
 	int keep_alive_ms;
 	bool is_thin; /* blocks can be deallocated */
 	bool no_lbprz;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "initiator/session.h"
 #include "tests/lib/t_session.h"
@@ -451,6 +452,48 @@ static void a_read_needs_no_help(void **state)
 	t_session_free(t);
 }
 
+/* ---- the port identifier ---- */
+
+static void link_note_initiator(const struct t_session *t,
+				char ret[SRPI_PORT_SIZE])
+{
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+
+	srpi_session_info(t->session, &info);
+	memcpy(ret, info.initiator, SRPI_PORT_SIZE);
+}
+
+/* A program that is started again ends its old session. Two that run do not end
+ * the session of each other. */
+static void purpose_has_one_identifier_at_a_time(void **state)
+{
+	char purpose[32];
+	const struct t_session_options o = { .purpose = purpose };
+	char first[SRPI_PORT_SIZE], second[SRPI_PORT_SIZE],
+		again[SRPI_PORT_SIZE];
+	struct t_session *t, *u;
+
+	if (access("/etc/machine-id", R_OK))
+		T_SKIP("no /etc/machine-id");
+	snprintf(purpose, sizeof(purpose), "a test, %d", getpid());
+	t = t_session_new(&o);
+	link_note_initiator(t, first);
+	u = t_session_new(&o);
+	link_note_initiator(u, second);
+	assert_string_not_equal(first, second);
+	t_session_free(t);
+	t = t_session_new(&o);
+	link_note_initiator(t, again);
+	assert_string_equal(again, first);
+	t_session_free(t);
+	t_session_free(u);
+	purpose[0] = 'A';
+	t = t_session_new(&o);
+	link_note_initiator(t, again);
+	assert_string_not_equal(again, first);
+	t_session_free(t);
+}
+
 int main(void)
 {
 	static struct t_table table;
@@ -467,5 +510,6 @@ int main(void)
 	T_ADD(&table, target_asks_again_before_our_send_completes);
 	T_ADD(&table, target_that_asks_without_end_is_left);
 	T_ADD_ROWS(&table, close_rows, session_is_closed_from_a_callback);
+	T_ADD(&table, purpose_has_one_identifier_at_a_time);
 	return t_run(&table);
 }
