@@ -142,6 +142,7 @@ static void srpkit_volume_event(struct srpi_session *s, unsigned int volume,
 
 static int srpkit_log_in(struct srpi_error *e)
 {
+	char purpose[1024];
 	struct srpi_ctx_options ctx_options = {
 		.struct_size = sizeof(ctx_options),
 		.pollable = true,
@@ -150,9 +151,12 @@ static int srpkit_log_in(struct srpi_error *e)
 		.struct_size = sizeof(options),
 		.state_changed = srpkit_state_changed,
 		.volume_event = srpkit_volume_event,
+		.purpose = purpose,
 	};
 	int err = srpi_ctx_create(&ctx_options, &srpkit.ctx, e);
 
+	/* A killed process may have left writes in the target. */
+	snprintf(purpose, sizeof(purpose), "nbdkit %s", srpkit.uri);
 	if (!err)
 		err = srpi_connect_wait(srpkit.ctx, srpkit.uri, &options,
 					&srpkit.session, e);

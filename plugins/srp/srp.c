@@ -251,6 +251,7 @@ static int srpst_choose(struct srpst_vol *vol, struct srpi_error *e)
 
 static int srpst_connect(struct srpst_vol *vol, struct srpi_error *e)
 {
+	char purpose[1024];
 	struct srpi_ctx_options ctx_options = {
 		.struct_size = sizeof(ctx_options),
 		.pollable = true,
@@ -262,9 +263,12 @@ static int srpst_connect(struct srpst_vol *vol, struct srpi_error *e)
 		.state_changed = srpst_state_changed,
 		.volume_resized = srpst_resized,
 		.state_arg = vol,
+		.purpose = purpose,
 	};
 	int err = srpi_ctx_create(&ctx_options, &vol->ctx, e);
 
+	/* A killed process may have left writes in the other target. */
+	snprintf(purpose, sizeof(purpose), "rdma-target %s", vol->uri);
 	if (!err)
 		err = srpi_connect_wait(vol->ctx, vol->uri, &options,
 					&vol->session, e);

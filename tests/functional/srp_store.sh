@@ -128,4 +128,41 @@ wait $sync
 t_check 'it fails' [ $? != 0 ]
 t_check 'the target below comes back once more' restart
 t_check 'the flush of the other initiator fails, too' fails flushes_other
+for dir in mnt other; do fusermount3 -u "$T/$dir"; done
+for pid in $T_TARGET $BELOW; do kill "$pid" && wait "$pid"; done
+
+# The target is killed while a write of it is stuck in the target below, and
+# starts again. The client repeats the write, then makes a newer one, which must
+# not be overwritten by the first one.
+[ -s /etc/machine-id ] || t_done
+truncate -s 16M "$T/slow"
+t_target --backing "$T/slow,name=disk,fault=write:stuck:lba=0-7:count=1"
+BELOW=$T_TARGET
+BELOW_URI=$URI
+mv "$T/target.log" "$T/below.log"
+t_target --backing "srp:$BELOW_URI/disk,name=again"
+t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+put() { # BYTE
+	head -c 4096 /dev/zero | tr '\000' "$1" |
+		timeout 120 dd of="$T/mnt/again" bs=4k count=1 conv=notrunc \
+			oflag=direct iflag=fullblock
+}
+disk_holds() { # BYTE
+	head -c 4096 "$T/slow" | tr -d "$1" >"$T/.rest" && [ ! -s "$T/.rest" ]
+}
+lets_go() {
+	kill -USR1 "$BELOW" && t_wait_for 10 disk_holds 1
+}
+put 1 2>"$T/put.log" &
+old=$!
+t_check 'a write is stuck in the target below' t_wait_for 10 is_stuck
+t_target_stop KILL
+t_refused 'the target does not start again as long as it is' 'cannot log in' \
+	timeout 60 rdma-target --listen "$URI" \
+	--backing "srp:$BELOW_URI/disk,name=again"
+t_check 'the disk goes on' lets_go
+t_target_again --backing "srp:$BELOW_URI/disk,name=again"
+t_check 'the write is repeated' wait $old
+t_check 'a newer one is made' put 2
+t_check 'which stays' disk_holds 2
 t_done
