@@ -254,6 +254,10 @@ static int ini_channel_judge(struct ini_cmd *cmd, const struct srp_rsp *rsp)
 	if (rsp->status == SCSI_STATUS_BUSY ||
 	    rsp->status == SCSI_STATUS_TASK_SET_FULL)
 		return -EBUSY;
+	/* By another initiator, which resets the unit, say. If it is to keep us
+	 * out, the answer to the next attempt is RESERVATION CONFLICT. */
+	if (rsp->status == SCSI_STATUS_TASK_ABORTED)
+		return -EAGAIN;
 	if (rsp->status == SCSI_STATUS_CHECK_CONDITION && cmd->has_sense)
 		return scsi_sense_to_errno(&cmd->sense);
 	return -EIO;

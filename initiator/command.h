@@ -28,7 +28,7 @@ enum ini_dir {
 /* Why a command is sent again, on the same connection. */
 enum ini_retry {
 	INI_RETRY_ATTENTION, /* unit attention or deferred error */
-	INI_RETRY_ABORTED,   /* ABORTED COMMAND */
+	INI_RETRY_ABORTED,   /* ABORTED COMMAND, or status TASK ABORTED */
 	INI_RETRY_BUSY,	     /* BUSY, TASK SET FULL, becoming ready */
 	INI_RETRIES,
 };
@@ -58,8 +58,9 @@ struct ini_cmd {
 	/*
 	 * Called once. @err: 0 for status GOOD and all of the data. Otherwise
 	 * the result of scsi_sense_to_errno(), -EIO, -ENODEV when the volume is
-	 * dead, or -ECANCELED after srpi_close(). The session retries commands after unit attentions,
-	 * deferred errors and busy status before.
+	 * dead, or -ECANCELED after srpi_close(). The session retries commands
+	 * after unit attentions, deferred errors, and the status BUSY or TASK
+	 * ABORTED before.
 	 */
 	void (*done)(struct ini_cmd *cmd, int err);
 

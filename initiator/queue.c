@@ -293,6 +293,8 @@ static enum ini_retry retry_reason(const struct ini_cmd *cmd, int err)
 {
 	if (err == -EBUSY)
 		return INI_RETRY_BUSY;
+	if (cmd->status == SCSI_STATUS_TASK_ABORTED)
+		return INI_RETRY_ABORTED;
 	if (cmd->sense.deferred || cmd->sense.key == SCSI_KEY_UNIT_ATTENTION)
 		return INI_RETRY_ATTENTION;
 	/* A unit that is becoming ready, or is being formatted, needs time. */

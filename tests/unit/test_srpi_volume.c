@@ -35,6 +35,11 @@ static const struct retry_row {
 		       .code = SCSI_ASC_RESERVATIONS_RELEASED },
 	    .cnt = 12 },
 	  false },
+	/* As LOGICAL UNIT RESET does: the kernel's initiator sends it when one
+	 * of its own commands takes too long. */
+	{ "aborted by another initiator, then an attention",
+	  { .opcode = 0x2a, .status = SCSI_STATUS_TASK_ABORTED, .cnt = 3 },
+	  true },
 };
 
 static void each_reason_to_try_again_counts_for_itself(void **state)
