@@ -202,6 +202,11 @@ const char *srp_login_rsp_problem(const struct srp_login_rsp *rsp,
 		return "the target supports none of our data formats";
 	if (rsp->imm_data && !req->imm_data)
 		return "the target grants immediate data that was not requested";
+	/* What it does would not be part of our nexus. */
+	if (req->multichan == SRP_MULTICHAN_MULTI &&
+	    rsp->multichan != SRP_MULTICHAN_MAINTAINED)
+		return "another target may have answered: it knows no other "
+		       "channel of ours";
 	return NULL;
 }
 

@@ -256,6 +256,10 @@ static void port_serve(struct port *port, struct nexus *nexus)
 		 * the unit attention, or make a new reservation. */
 		if (login->answer.rsp.multichan == SRP_MULTICHAN_TERMINATED)
 			scsi_nexus_lost(&nexus->scsi);
+		/* The initiator may take us for the target of its other
+		 * channels. */
+		if (list_empty(&nexus->channels) && !login->single)
+			login->answer.rsp.multichan = SRP_MULTICHAN_NO_CHAN;
 		port_admit(port, login);
 	}
 	port_free_if_unused(port, nexus);

@@ -329,7 +329,9 @@ static void fuzz_peer_established(struct t_ini *ini)
 	struct fuzz_chan *ch = fuzz_chan_of(ini);
 	const struct srp_login_rsp *rsp = &ini->login_rsp;
 
-	FUZZ_CLAIM(!srp_login_rsp_problem(rsp, &ch->req));
+	/* A channel may be the first one, although it joins the others. */
+	FUZZ_CLAIM(!srp_login_rsp_problem(rsp, &ch->req) ||
+		   rsp->multichan == SRP_MULTICHAN_NO_CHAN);
 	ch->req_lim = rsp->req_lim;
 	ch->limit = rsp->req_lim;
 	ch->rules = (struct srp_cmd_rules){

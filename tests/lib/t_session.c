@@ -287,8 +287,10 @@ static void t_session_login(struct t_tgt *tgt, struct xp_conn_request *req,
 		t_tgt_reject(req, login->tag, SRP_REJ_NO_RESOURCES);
 		return;
 	}
-	tgt->rsp.multichan =
-		t->replaces ? SRP_MULTICHAN_TERMINATED : SRP_MULTICHAN_NO_CHAN;
+	tgt->rsp.multichan = t->replaces ? SRP_MULTICHAN_TERMINATED
+			     : first || t->o.other_nexus
+				     ? SRP_MULTICHAN_NO_CHAN
+				     : SRP_MULTICHAN_MAINTAINED;
 	if (first) {
 		t->replaces -= t->replaces > 0;
 		t->ignores_writes = false;

@@ -37,6 +37,7 @@ struct t_session_options {
 	unsigned int timeout_ms;
 	unsigned int channels; /* channels that the initiator requests */
 	bool only_one;	       /* only one channel is accepted */
+	bool other_nexus;      /* the target knows no other channel of ours */
 	/* Target port groups: their number, that of this target, the active
 	 * one. */
 	uint16_t groups;

@@ -905,6 +905,15 @@ static void channels_join_a_nexus(void **state)
 	rig_destroy(rig);
 }
 
+static void channel_without_others_is_told_so(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+
+	assert_int_equal(ch->login_rsp.multichan, SRP_MULTICHAN_NO_CHAN);
+	rig_destroy(rig);
+}
+
 /* Returns the workers of the channels of initiator @who's nexus, as digits. */
 static const char *workers_of(const struct rig *rig, unsigned int who)
 {
@@ -1072,6 +1081,7 @@ int main(void)
 	T_ADD(&t, fence_is_bounded);
 	T_ADD(&t, initiator_that_comes_back_is_told_of_its_loss);
 	T_ADD(&t, channels_join_a_nexus);
+	T_ADD(&t, channel_without_others_is_told_so);
 	T_ADD(&t, channels_are_spread_over_the_workers);
 	T_ADD(&t, stop_answers_what_is_in_flight);
 	T_ADD(&t, login_that_waits_is_refused_at_stop);

@@ -188,6 +188,27 @@ static void target_of_one_channel_gets_one(void **state)
 	t_session_free(t);
 }
 
+/* A balancer of connections, or an address that has moved, leads to another
+ * target, which takes the login for that of a new nexus. Writes must not go
+ * there: no volume was checked, and no flush would cover them. */
+static void channel_of_another_target_is_not_used(void **state)
+{
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.mode = MODE_CACHE, .channels = 2, .other_nexus = true });
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+	struct burst b;
+
+	srpi_session_info(t->session, &info);
+	assert_int_equal(info.channels, 1);
+	assert_non_null(strstr(info.fewer, "another target"));
+	burst_begin(&b, t);
+	for (unsigned int i = 0; i < 10; i++)
+		burst_write(&b, 256);
+	burst_end(&b);
+	assert_int_equal(count_came_by(t, '0'), 10);
+	t_session_free(t);
+}
+
 /* ---- failed attempts ---- */
 
 enum {
@@ -503,6 +524,7 @@ int main(void)
 	T_ADD(&table, lost_channel_has_all_sent_again);
 	T_ADD(&table, a_read_needs_no_help);
 	T_ADD(&table, target_of_one_channel_gets_one);
+	T_ADD(&table, channel_of_another_target_is_not_used);
 	T_ADD(&table, write_waits_for_the_attempt_that_succeeds);
 	T_ADD(&table, silence_ends_the_connection);
 	T_ADD(&table, login_without_an_answer_is_told_and_tried_again);
