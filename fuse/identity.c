@@ -251,24 +251,25 @@ static int identity_claim_named(struct identity *id, const char *uri,
 
 /* ---- identifiers of rdma-fuse ---- */
 
-/* The text of the @n-th identifier of this mount. */
+/* The text of the @n-th identifier of this mount. The URI is no part of it: when a
+ * mount was killed, the next one may use another address of the target, which has
+ * to end what the first one has left there. */
 static void identity_set_text(struct identity *id, const char *machine,
-			      const char *mountpoint, const char *uri,
-			      unsigned int n)
+			      const char *mountpoint, unsigned int n)
 {
 	char host[65] = "", number[16] = "";
 
 	gethostname(host, sizeof(host) - 1);
 	if (n > 0)
 		snprintf(number, sizeof(number), "#%u", n);
-	if (snprintf(id->text, sizeof(id->text), "rdma-fuse:%s:%s:%s:%s%s",
-		     machine, host, mountpoint, uri,
+	if (snprintf(id->text, sizeof(id->text), "rdma-fuse:%s:%s:%s%s",
+		     machine, host, mountpoint,
 		     number) >= (int)sizeof(id->text))
 		id->text[0] = '\0';
 }
 
 static void identity_claim_own(struct identity *id, const char *machine,
-			       const char *mountpoint, const char *uri)
+			       const char *mountpoint)
 {
 	int64_t end = identity_now_ms() + OWN_WAIT_MS;
 	char owner[PROCESS_SIZE], first[PROCESS_SIZE] = "";
@@ -276,7 +277,7 @@ static void identity_claim_own(struct identity *id, const char *machine,
 	unsigned int n = 0;
 
 	for (;; n++) {
-		identity_set_text(id, machine, mountpoint, uri, n);
+		identity_set_text(id, machine, mountpoint, n);
 		srpi_port_of_identity(id->text, port);
 		if (n == NUMBER_MAX)
 			id->text[0] = '\0';
@@ -308,7 +309,7 @@ int identity_claim(struct identity *id, const char *mountpoint, const char *uri,
 	identity_read_line("/etc/machine-id", machine, sizeof(machine));
 	id->no_machine_id = !*machine;
 	if (!id->no_machine_id)
-		identity_claim_own(id, machine, mountpoint, uri);
+		identity_claim_own(id, machine, mountpoint);
 	return 0;
 }
 

@@ -5,8 +5,8 @@
  *
  * An abstract socket is the lock of an identifier. The kernel removes it when the
  * process ends in any way. These sockets belong to a network namespace.
- * Containers have the same identifier only if they share machine ID, host name,
- * mount point and URI; most likely they then share the network, too.
+ * Containers have the same identifier only if they share machine ID, host name
+ * and mount point; most likely they then share the network, too.
  *
  * Thread: setup.
  */
@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-/* Room for machine, host, mount point, URI and a number. */
+/* Room for machine, host, mount point and a number. */
 #define IDENTITY_SIZE (PATH_MAX + 1024)
 
 /* At most one for each address of the URI. */
@@ -37,9 +37,9 @@ struct identity {
  * identity_claim() - choose an identifier and lock it
  * @id: call identity_release() also after a failure
  *
- * A machine that mounts the same URI at the same mount point again has the same
- * identifier. The host name is a part of it, because containers of one image may
- * share a machine ID.
+ * A machine that mounts at the same mount point again has the same identifier. The
+ * host name is a part of it, because containers of one image may share a machine
+ * ID.
  *
  * If another process has the identifier, it may be about to end, as after an
  * unmount. The function waits for it for some seconds, or until there is a signal

@@ -108,6 +108,11 @@ while [ $n -lt "${ROUNDS:-3}" ]; do
 	relay B "$PORT_B"
 	fallocate -p -o 0 -l 256M "$T/disk.img"
 done
+same_initiator() { # by other addresses, and at this mount point
+	attr initiator "$INITIATOR"
+}
+attr initiator '.*' >/dev/null
+INITIATOR=$(cat "$T/.attr")
 t_check 'no write was lost' \
 	eval '! grep -e "may have lost" -e "flush.*failed" "$L"'
 t_check 'unmounts' ends
@@ -145,6 +150,12 @@ TO=$T_PORT
 relay A
 relay B
 mount_two "srp+tcp://127.0.0.1:$PORT_A,127.0.0.1:$PORT_B/disk"
+if [ -s /etc/machine-id ]; then
+	t_check 'a mount by other addresses is the same initiator' same_initiator
+else
+	t_skip 'a mount by other addresses is the same initiator' \
+		'no /etc/machine-id'
+fi
 attr commands '.*' >/dev/null
 sent=$(cat "$T/.attr")
 t_check 'a write that hangs is repeated by the other address' old_and_new
