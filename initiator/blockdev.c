@@ -318,6 +318,12 @@ static void blockdev_step(struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
 
+	/* The volume may have changed since the last step. Without UNMAP, a step
+	 * would cover no block. */
+	if (sio->op == SRPI_DISCARD && !io->volume->info.unmap) {
+		ini_session_refuse(io->session, &io->cmd, -EOPNOTSUPP);
+		return;
+	}
 	io->step_len = make_step(sio, sio->len - io->pos);
 	submit_cmd(io, blockdev_step_done);
 }

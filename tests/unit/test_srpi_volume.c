@@ -522,6 +522,25 @@ static void discards_go_on_without_write_same(void **state)
 	t_session_free(t);
 }
 
+/* An operation of several commands has begun before. */
+static void discard_ends_when_the_volume_cannot_any_more(void **state)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .is_thin = true,
+							   .no_lbpws = true,
+							   .has_store = true,
+							   .comes_back = true,
+							   .generation = 1 });
+	struct srpi_io io = { .op = SRPI_DISCARD, .len = 16 * BLK };
+
+	t->session->volumes[0]->max_unmap_blocks = 8;
+	t->o.is_thin = false;
+	t->override = t_override_attention(0x42, SCSI_ASC_PARAMETERS_CHANGED);
+	assert_int_equal(srpi_io_wait(t->ctx, t->session, &io), -EOPNOTSUPP);
+	assert_string_equal(t->clears, "u ");
+	t_session_free(t);
+}
+
 /* ---- exchanges ---- */
 
 static const struct vendor_row {
@@ -563,6 +582,7 @@ int main(void)
 	T_ADD(&table, other_block_size_is_another_volume);
 	T_ADD_ROWS(&table, clear_rows, discarded_blocks_are_zeroed);
 	T_ADD(&table, discards_go_on_without_write_same);
+	T_ADD(&table, discard_ends_when_the_volume_cannot_any_more);
 	T_ADD_ROWS(&table, vendor_rows, buffer_of_no_other_vendor_is_written);
 	return t_run(&table);
 }
