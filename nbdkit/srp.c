@@ -51,7 +51,8 @@ struct srpkit_io {
  * An export that a client has open. A flush covers what all clients have written,
  * but only one of them asks for it: the others must hear of its failure too. So
  * each volume counts failed flushes, and a client that has written something
- * compares the count.
+ * compares the count. A client whose connection breaks comes back as another one:
+ * each new client may be the one that has left something behind.
  */
 struct srpkit_handle {
 	unsigned int volume;
@@ -59,7 +60,17 @@ struct srpkit_handle {
 	/* under the lock */
 	unsigned int writing; /* changes that are under way */
 	bool is_dirty; /* it has changed something since its last flush */
+	bool is_heir;  /* others have left something; no flush since */
 	uint64_t failures_seen; /* of the volume, when that began */
+};
+
+/* Of a volume. */
+struct srpkit_flushes {
+	uint64_t failures; /* ever */
+	/* Clients that have left something that no flush covers, and the
+	 * failures that the first of them has seen. */
+	unsigned int left;
+	uint64_t left_seen;
 };
 
 static struct {
@@ -71,9 +82,9 @@ static struct {
 	void *memory;
 	/* What others may look at, as the target told last; under the lock. */
 	struct srpi_volume_info *volumes;
-	unsigned int volume_cnt; /* as when the session began */
-	uint64_t *flush_failures; /* of each volume, ever; under the lock */
-	char default_volume[80];  /* empty: the client must choose */
+	unsigned int volume_cnt;	/* as when the session began */
+	struct srpkit_flushes *flushes; /* of each volume; under the lock */
+	char default_volume[80];	/* empty: the client must choose */
 	pthread_t thread;
 	bool has_thread;
 	int wake_fd;
@@ -111,7 +122,7 @@ static void srpkit_done(struct srpi_io *io, int res)
 	/* Here, and not when the client's thread runs: libsrpi reports a loss
 	 * once, and the next flush may end well before that. */
 	if (res && io->op == SRPI_FLUSH)
-		srpkit.flush_failures[io->volume]++;
+		srpkit.flushes[io->volume].failures++;
 	w->res = res;
 	w->holes_are_zero = info->unmap_zeroes;
 	w->is_done = true;
@@ -203,8 +214,8 @@ static int srpkit_look_at_volumes(struct srpi_error *e)
 	unsigned int cnt = srpi_volume_cnt(srpkit.session);
 
 	srpkit.volumes = calloc(cnt + 1, sizeof(*srpkit.volumes));
-	srpkit.flush_failures = calloc(cnt + 1, sizeof(uint64_t));
-	if (!srpkit.volumes || !srpkit.flush_failures) {
+	srpkit.flushes = calloc(cnt + 1, sizeof(*srpkit.flushes));
+	if (!srpkit.volumes || !srpkit.flushes) {
 		snprintf(e->text, sizeof(e->text), "out of memory");
 		return -ENOMEM;
 	}
@@ -237,9 +248,9 @@ static void srpkit_disconnect(void)
 static void srpkit_forget_volumes(void)
 {
 	free(srpkit.volumes);
-	free(srpkit.flush_failures);
+	free(srpkit.flushes);
 	srpkit.volumes = NULL;
-	srpkit.flush_failures = NULL;
+	srpkit.flushes = NULL;
 	srpkit.volume_cnt = 0;
 	*srpkit.default_volume = '\0';
 }
@@ -361,11 +372,22 @@ static int srpkit_run(struct srpkit_io *w, const struct srpkit_handle *h)
 
 /* ---- what is not stable ---- */
 
+static struct srpkit_flushes *srpkit_flushes_of(const struct srpkit_handle *h)
+{
+	return &srpkit.flushes[h->volume];
+}
+
+/* From here on, @h must hear of failures. The lock is held. */
+static void srpkit_look_at_failures(struct srpkit_handle *h)
+{
+	if (!h->is_dirty && !h->is_heir)
+		h->failures_seen = srpkit_flushes_of(h)->failures;
+}
+
 static void srpkit_change_begins(struct srpkit_handle *h)
 {
 	pthread_mutex_lock(&srpkit.lock);
-	if (!h->is_dirty)
-		h->failures_seen = srpkit.flush_failures[h->volume];
+	srpkit_look_at_failures(h);
 	h->is_dirty = true;
 	h->writing++;
 	pthread_mutex_unlock(&srpkit.lock);
@@ -378,30 +400,69 @@ static void srpkit_change_ended(struct srpkit_handle *h)
 	pthread_mutex_unlock(&srpkit.lock);
 }
 
-/* The failures that @h knows of. What is under way now is not covered. */
-static uint64_t srpkit_flush_begins(struct srpkit_handle *h)
+/* A flush that is under way. */
+struct srpkit_mark {
+	uint64_t seen;	   /* the failures that its client knows of */
+	unsigned int left; /* clients that had left something before */
+};
+
+/* What is being written now is not covered. */
+static struct srpkit_mark srpkit_flush_begins(struct srpkit_handle *h)
 {
-	uint64_t seen;
+	struct srpkit_mark mark;
 
 	pthread_mutex_lock(&srpkit.lock);
-	if (!h->is_dirty)
-		h->failures_seen = srpkit.flush_failures[h->volume];
-	seen = h->failures_seen;
+	srpkit_look_at_failures(h);
+	mark.seen = h->failures_seen;
+	mark.left = srpkit_flushes_of(h)->left;
 	h->is_dirty = h->writing > 0;
 	pthread_mutex_unlock(&srpkit.lock);
-	return seen;
+	return mark;
+}
+
+/* What @cnt clients have left is stable, or its loss is known. */
+static void srpkit_settle_left(struct srpkit_flushes *f, unsigned int cnt)
+{
+	f->left -= cnt < f->left ? cnt : f->left;
 }
 
 /* @res: as of srpkit_run(). False: a flush has failed of which @h did not know. */
-static bool srpkit_flush_ended(struct srpkit_handle *h, int res, uint64_t seen)
+static bool srpkit_flush_ended(struct srpkit_handle *h, int res,
+			       const struct srpkit_mark *mark)
 {
-	bool is_good;
+	struct srpkit_flushes *f = srpkit_flushes_of(h);
+	bool is_known;
 
 	pthread_mutex_lock(&srpkit.lock);
-	is_good = res || srpkit.flush_failures[h->volume] == seen;
-	h->failures_seen = srpkit.flush_failures[h->volume];
+	is_known = f->failures == mark->seen;
+	if (res || !is_known)
+		srpkit_settle_left(f, h->is_heir);
+	else if (f->left_seen == f->failures)
+		srpkit_settle_left(f, mark->left);
+	h->is_heir = false;
+	h->failures_seen = f->failures;
 	pthread_mutex_unlock(&srpkit.lock);
-	return is_good;
+	return res || is_known;
+}
+
+/* The lock is held. */
+static void srpkit_inherit(struct srpkit_handle *h)
+{
+	const struct srpkit_flushes *f = srpkit_flushes_of(h);
+
+	h->is_heir = f->left > 0;
+	h->failures_seen = f->left_seen;
+}
+
+static void srpkit_leave(const struct srpkit_handle *h)
+{
+	struct srpkit_flushes *f = srpkit_flushes_of(h);
+
+	pthread_mutex_lock(&srpkit.lock);
+	if (h->is_dirty && (!f->left || h->failures_seen < f->left_seen))
+		f->left_seen = h->failures_seen;
+	f->left += h->is_dirty;
+	pthread_mutex_unlock(&srpkit.lock);
 }
 
 /* ---- life ---- */
@@ -536,8 +597,10 @@ static void *srpkit_open(int readonly)
 		name = srpkit.default_volume;
 	pthread_mutex_lock(&srpkit.lock);
 	is_found = *name && srpkit_find(name, &h->volume);
-	if (is_found)
+	if (is_found) {
 		h->info = srpkit.volumes[h->volume];
+		srpkit_inherit(h);
+	}
 	pthread_mutex_unlock(&srpkit.lock);
 	if (is_found)
 		return h;
@@ -548,6 +611,7 @@ static void *srpkit_open(int readonly)
 
 static void srpkit_close(void *handle)
 {
+	srpkit_leave(handle);
 	free(handle);
 }
 
@@ -663,10 +727,10 @@ static int srpkit_flush(void *handle, uint32_t flags)
 {
 	struct srpkit_handle *h = handle;
 	struct srpkit_io w = { .io.op = SRPI_FLUSH };
-	uint64_t seen = srpkit_flush_begins(h);
+	const struct srpkit_mark mark = srpkit_flush_begins(h);
 	int res = srpkit_run(&w, h);
 
-	if (srpkit_flush_ended(h, res, seen))
+	if (srpkit_flush_ended(h, res, &mark))
 		return res;
 	nbdkit_error("volume %s: a flush that another client asked for has "
 		     "failed since this client wrote",

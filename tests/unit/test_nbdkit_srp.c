@@ -571,6 +571,62 @@ static void failed_flush_reaches_who_flushes_beside_it(void **state)
 	in_child(flush_beside_failure, NULL);
 }
 
+/* A client whose connection has broken opens the export again, and takes what it
+ * has written before for covered by its next flush. */
+static void flush_of_one_that_comes_back(const void *arg)
+{
+	void *a = start_io();
+	void *b = world.plugin->open(0);
+
+	T_MUST(!world.plugin->pwrite(a, buf, 512, 0, 0));
+	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
+	world.plugin->close(a);
+	world.target->fail_nth = 3;
+	world.target->fail_err = -EIO;
+	T_MUST(world.plugin->flush(b, 0) == -1);
+	a = world.plugin->open(0);
+	T_MUST(world.plugin->flush(a, 0) == -1);
+	T_MUST(!world.plugin->flush(a, 0));
+	world.plugin->close(a);
+	/* Nothing is left that was not flushed. */
+	a = world.plugin->open(0);
+	T_MUST(!world.plugin->flush(a, 0));
+	world.plugin->close(a);
+	world.plugin->close(b);
+	stop();
+}
+
+static void failed_flush_reaches_who_comes_back(void **state)
+{
+	in_child(flush_of_one_that_comes_back, NULL);
+}
+
+/* What a client has left is stable when another one has flushed. */
+static void flush_of_another(const void *arg)
+{
+	void *a = start_io();
+	void *b = world.plugin->open(0);
+
+	T_MUST(!world.plugin->pwrite(a, buf, 512, 0, 0));
+	world.plugin->close(a);
+	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
+	T_MUST(!world.plugin->flush(b, 0));
+	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
+	world.target->fail_nth = 5;
+	world.target->fail_err = -EIO;
+	T_MUST(world.plugin->flush(b, 0) == -1);
+	a = world.plugin->open(0);
+	T_MUST(!world.plugin->flush(a, 0));
+	world.plugin->close(a);
+	world.plugin->close(b);
+	stop();
+}
+
+static void flush_of_another_covers_who_has_left(void **state)
+{
+	in_child(flush_of_another, NULL);
+}
+
 #define THREADS 40u
 
 static void *client_main(void *arg)
@@ -688,6 +744,8 @@ int main(void)
 	T_ADD_ROWS(&t, extent_rows, extents);
 	T_ADD(&t, failed_flush_reaches_all_writers);
 	T_ADD(&t, failed_flush_reaches_who_flushes_beside_it);
+	T_ADD(&t, failed_flush_reaches_who_comes_back);
+	T_ADD(&t, flush_of_another_covers_who_has_left);
 	T_ADD(&t, many_threads);
 	T_ADD(&t, lost_session_is_logged);
 	T_ADD(&t, new_client_sees_the_new_size);
