@@ -37,9 +37,10 @@ struct place_env {
 	/* The memory that buffers lie in. Volumes register it. */
 	void *mem;
 	size_t mem_len;
-	unsigned int channels; /* of each session; 0: libsrpi chooses */
-	int timeout_ms;	       /* of logging in */
-	int wait_ms;	       /* for a lost target */
+	const char *destination; /* as on the command line */
+	unsigned int channels;	 /* of each session; 0: libsrpi chooses */
+	int timeout_ms;		 /* of logging in */
+	int wait_ms;		 /* for a lost target */
 };
 
 enum place_op {

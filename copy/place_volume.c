@@ -62,10 +62,13 @@ static void volume_link_changed(struct srpi_session *s, enum srpi_state state,
 		log_info("%s; still trying", why->text);
 }
 
+/* @writes: the destination is there. A copy that was killed may have left writes,
+ * which must not be done after those of this one. */
 static int volume_link_connect(struct volume_link *link, const char *uri,
-			       struct error *e)
+			       bool writes, struct error *e)
 {
 	const struct place_env *env = link->env;
+	char purpose[1024];
 	const struct srpi_options options = {
 		.struct_size = sizeof(options),
 		.channels = env->channels,
@@ -74,9 +77,11 @@ static int volume_link_connect(struct volume_link *link, const char *uri,
 		.dev_loss_ms = env->wait_ms,
 		.state_changed = volume_link_changed,
 		.state_arg = link,
+		.purpose = writes ? purpose : NULL,
 	};
 	struct srpi_error why;
 
+	snprintf(purpose, sizeof(purpose), "srpcopy %s", env->destination);
 	if (srpi_connect_wait(env->ctx, uri, &options, &link->session, &why))
 		return error_set(e, why.err, "%s", why.text);
 	link->state = SRPI_RUNNING;
@@ -307,6 +312,8 @@ static bool place_is_same_target(const char *a, const char *b)
 static int place_volume_link(struct place_volume *v, struct place *other,
 			     struct error *e)
 {
+	const struct place_env *env = v->place.env;
+
 	if (other && other->kind == PLACE_VOLUME &&
 	    place_is_same_target(other->name, v->place.name)) {
 		v->link = place_volume_of(other)->link;
@@ -316,9 +323,11 @@ static int place_volume_link(struct place_volume *v, struct place *other,
 	v->link = calloc(1, sizeof(*v->link));
 	if (!v->link)
 		return error_set(e, -ENOMEM, "out of memory");
-	v->link->env = v->place.env;
+	v->link->env = env;
 	v->link->users = 1;
-	return volume_link_connect(v->link, v->place.name, e);
+	return volume_link_connect(
+		v->link, v->place.name,
+		place_is_same_target(v->place.name, env->destination), e);
 }
 
 static void place_volume_names(const struct srpi_session *s, char *buf,

@@ -459,4 +459,26 @@ else
 	t_skip 'a file of rdma-fuse is its volume' 'no FUSE here'
 	t_skip 'kill -9 of a copy to a larger file of rdma-fuse, and resumed' 'no FUSE here'
 fi
+# ---- a write of a copy that was killed
+
+t_target_stop TERM
+t_target --backing v1,fault=write:stuck:count=1
+is_stuck() { grep -q 'is stuck' "$T/target.log"; }
+leaves_a_write() {
+	srpcopy back "$URI/v1" 2>err &
+	copy=$!
+	t_wait_for 10 is_stuck && ends KILL 137
+}
+random back 0 $((4 * MIB))
+truncate -s $((4 * MIB)) back
+t_check 'a copy is killed with a write that is stuck' leaves_a_write
+if [ -s /etc/machine-id ]; then
+	t_check 'no other copy begins before that is done' \
+		fails 'cannot log in' srpcopy image "$URI/v1"
+else
+	t_skip 'no other copy begins before that is done' 'no /etc/machine-id'
+fi
+kill -USR1 "$T_TARGET"
+then_copies() { t_wait_for 10 srpcopy image "$URI/v1" && cmp image v1; }
+t_check 'then it does' then_copies
 t_done

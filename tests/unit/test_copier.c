@@ -146,9 +146,11 @@ static void expect_file(const char *path, size_t len)
 
 static int open_places(const char *from, const char *to, bool compares)
 {
-	int err = place_open(&world.env, from, PLACE_SOURCE, NULL,
-			     &world.source, &world.e);
+	int err;
 
+	world.env.destination = to;
+	err = place_open(&world.env, from, PLACE_SOURCE, NULL, &world.source,
+			 &world.e);
 	return err ? err
 		   : place_open(&world.env, to,
 				compares ? PLACE_COMPARED : PLACE_DESTINATION,
@@ -587,6 +589,7 @@ static void open_volume(void **state)
 	world.target->info.read_only = row->read_only;
 	if (row->has_no_target)
 		t_srpi_login.session = NULL;
+	world.env.destination = row->uri;
 	err = place_open(&world.env, row->uri, PLACE_DESTINATION, NULL,
 			 &world.destination, &world.e);
 	if (row->refused) {
