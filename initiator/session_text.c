@@ -124,7 +124,8 @@ static const struct login_hint {
 	{ -ENOPROTOOPT, "what listens there is no rdma-target",
 	  "check address and port", "check address and port" },
 	{ -EHOSTUNREACH, "no route to that address",
-	  "check the address and the routes (ip route)",
+	  "check the address, the routes (ip route) and the target's firewall, "
+	  "which may reject in this way; rdma-doctor says more",
 	  "check the address and the routes (ip route)" },
 	{ -ENETUNREACH, "no route to that address",
 	  "check the address and the routes (ip route)",
@@ -132,13 +133,46 @@ static const struct login_hint {
 	{ -ENODEV, NULL, "srp+rdma:// asks for RDMA",
 	  "see rdma-doctor; srp+tcp:// does without RDMA" },
 	{ -EPROTO, NULL, "is it an SRP target?", "is it an SRP target?" },
+	{ -EINVAL, NULL,
+	  "a route of type blackhole (ip route get)? or a link-local address "
+	  "without its interface, as in [fe80::1%eth0]?",
+	  "" },
+	{ -EACCES, NULL,
+	  "a route of type prohibit or a firewall forbids it (ip route get, "
+	  "nft list ruleset); rdma-doctor says more",
+	  "" },
+	{ -EPERM, NULL,
+	  "a firewall of this machine forbids it (nft list ruleset); "
+	  "rdma-doctor says more",
+	  "" },
 };
 
-static const struct login_hint *login_find_hint(int err)
+/* TCP: the connection is made, and the login has no answer. */
+static const struct login_hint login_unanswered = {
+	.what = "it took the connection, but sends no answer",
+	.try_tcp = "another program has the port, or the target hangs; "
+		   "rdma-doctor says more",
+};
+
+/* Over TCP, the channel knows its own address when it is connected. */
+static bool login_is_connected(const struct srpi_session *s,
+			       const struct ini_channel *ch)
+{
+	return !xp_kind_traits(s->kind)->needs_device && ch && ch->xp &&
+	       *xp_chan_local(ch->xp);
+}
+
+static const struct login_hint *login_find_hint(const struct srpi_session *s,
+						const struct ini_channel *ch,
+						int err)
 {
 	static const struct login_hint unknown = { .try_tcp = "",
 						   .try_rdma = "" };
 
+	/* After a lost connection, error_login_failed() has other reasons. */
+	if (err == -ETIMEDOUT && !s->reconnect.up_us &&
+	    login_is_connected(s, ch))
+		return &login_unanswered;
 	for (size_t i = 0; i < ARRAY_SIZE(login_hints); i++) {
 		if (login_hints[i].err == err)
 			return &login_hints[i];
@@ -146,10 +180,11 @@ static const struct login_hint *login_find_hint(int err)
 	return &unknown;
 }
 
-static void error_login_failed(struct srpi_session *s, const char *peer,
+static void error_login_failed(struct srpi_session *s,
+			       const struct ini_channel *ch, const char *peer,
 			       const char *way, const struct error *why)
 {
-	const struct login_hint *h = login_find_hint(why->err);
+	const struct login_hint *h = login_find_hint(s, ch, why->err);
 	const char *hint = xp_kind_traits(s->kind)->needs_device ? h->try_rdma
 								 : h->try_tcp;
 
@@ -192,7 +227,7 @@ bool ini_error_no_login(struct srpi_session *s, const struct ini_channel *ch,
 		error_login_rejected(s, peer, way, &rej);
 		return true;
 	}
-	error_login_failed(s, peer, way, why);
+	error_login_failed(s, ch, peer, way, why);
 	return false;
 }
 

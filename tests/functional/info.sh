@@ -90,7 +90,7 @@ t_refused 'source of IPv6' \
 t_refused 'source on an unknown interface' 'source=.*no such interface' \
 	rdma-info "$URI?source=fe80::1%nosuch0"
 t_refused 'another target port' \
-	"$addr over TCP from 127.0.0.1: .*no such target port.*id_ext" \
+	"$addr over TCP from 127.0.0.1:[0-9]*: .*no such target port.*id_ext" \
 	rdma-info "$URI?id_ext=1"
 t_refused 'no such volume' "no volume 'lost' on $addr; it has: disk, scratch" \
 	rdma-info "$URI/lost"
@@ -102,6 +102,29 @@ if unshare -rn true 2>/dev/null; then
 else
 	t_skip 'unreachable host' 'no network namespace of our own possible'
 fi
+# What an address means to the routes: NAME|TYPE of the route|the message
+cat >"$T/routes" <<'END'
+rejected as if without a route|unreachable|no route to that address; check .* the target's firewall
+blackhole|blackhole|.*failed: Invalid argument; a route of type blackhole .*link-local
+prohibit|prohibit|.*failed: Permission denied; a route of type prohibit or a firewall
+END
+cat >"$T/in_route" <<-END
+	#!/bin/sh
+	ip link set lo up && ip route add "\$1" 10.9.0.0/16 || exit 99
+	exec rdma-info srp+tcp://10.9.0.1
+END
+chmod +x "$T/in_route"
+while IFS='|' read -r name type says; do
+	if unshare -rn ip link set lo up 2>/dev/null; then
+		t_refused "route: $name" "10.9.0.1:5555 over TCP.*: $says" \
+			unshare -rn "$T/in_route" "$type"
+	else
+		t_skip "route: $name" 'no network namespace of our own possible'
+	fi
+done <"$T/routes"
+t_refused 'a link-local address without its interface' \
+	'\[fe80::1\]:5555 over TCP.*as in \[fe80::1%eth0\]' \
+	rdma-info 'srp+tcp://[fe80::1]'
 if [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
 	t_skip 'no RDMA device' 'there is one'
 	t_skip 'why it is not RDMA' 'there is an RDMA device'
@@ -123,7 +146,7 @@ t_refused 'no stdout' 'standard output: Bad file' has_no_stdout "$URI"
 # A stopped target accepts the connection and sends nothing.
 if [ -n "${T_TARGET-}" ]; then
 	kill -STOP "$T_TARGET"
-	t_refused 'target stopped' "$addr .*no answer; check" \
+	t_refused 'target stopped' "$addr over TCP from 127.0.0.1:[0-9]*: it took the connection, but sends no answer; .* the target hangs" \
 		rdma-info --timeout 1 "$URI"
 	kill -CONT "$T_TARGET"
 	t_check 'and continued' prints disk "$URI"

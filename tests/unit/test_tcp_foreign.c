@@ -112,6 +112,7 @@ static void connecting_to_a_host_fails_with_a_reason(void **state)
 	T_WAIT(w, client->closed);
 	assert_int_equal(client->why.err, hc->err);
 	assert_non_null(strstr(client->why.text, hc->text));
+	assert_memory_equal(xp_chan_local(client->ch), "127.0.0.1:", 10);
 	close(fd);
 	close(listener);
 	t_world_close(w);

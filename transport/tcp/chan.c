@@ -324,7 +324,6 @@ static void tcp_chan_answered(struct tcp_chan *ch, const struct tcp_cm *cm)
 	ch->order = cm->order;
 	ch->rx.off = TCP_CM_LEN + cm->data_len;
 	reactor_timer_stop(&ch->timer);
-	tcp_chan_name_local(ch);
 	xp_core_established(&ch->base, pdata, cm->data_len);
 	tcp_rx_run(ch);
 }
@@ -383,8 +382,10 @@ static void tcp_chan_connected(struct reactor_op *op, int res,
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
 
-	if (tcp_chan_goes_on(ch, &ch->tx_busy, &res))
-		tcp_chan_send_cm(ch, tcp_chan_request_sent);
+	if (!tcp_chan_goes_on(ch, &ch->tx_busy, &res))
+		return;
+	tcp_chan_name_local(ch);
+	tcp_chan_send_cm(ch, tcp_chan_request_sent);
 }
 
 static int tcp_chan_open_socket(struct tcp_chan *ch,
