@@ -122,6 +122,18 @@ static bool store_file_advance(struct file_io *f, int res)
 	return io->progress > before;
 }
 
+/* The initiators see a medium error, which looks like a broken disk. */
+static void store_file_tell_short(struct file_store *file)
+{
+	struct stat st;
+
+	if (!atomic_exchange(&file->told_short, true) &&
+	    !fstat(file->fd, &st) && S_ISREG(st.st_mode))
+		log_error("%s: the file has become shorter: it ends at byte "
+			  "%lld, and reads behind its end fail",
+			  file->path, (long long)st.st_size);
+}
+
 static void transfer_done(struct reactor_op *op, int res, unsigned int flags)
 {
 	struct file_io *f = to_file_io(op);
@@ -133,13 +145,17 @@ static void transfer_done(struct reactor_op *op, int res, unsigned int flags)
 			block_io_done(f->io, res);
 		return;
 	}
+	if (store_file_advance(f, res)) {
+		if (f->io->progress < f->io->len)
+			transfer(f);
+		else
+			block_io_done(f->io, 0);
+		return;
+	}
 	/* Nothing was read: the file is shorter now than when it was opened. */
-	if (!store_file_advance(f, res))
-		block_io_done(f->io, -EIO);
-	else if (f->io->progress < f->io->len)
-		transfer(f);
-	else
-		block_io_done(f->io, 0);
+	if (f->io->op == RBP_READ)
+		store_file_tell_short(store_file_worker_of(f)->file);
+	block_io_done(f->io, -EIO);
 }
 
 /* ---- flush ---- */
@@ -480,10 +496,27 @@ static void file_queue_del(void *queue_data)
 	free(fw);
 }
 
+/* A file without a name lasts as long as it is open. Nothing else shows it. */
+static void store_file_look_at_name(struct file_store *file,
+				    const struct stat *st, bool closes)
+{
+	if (!S_ISREG(st->st_mode) || st->st_nlink ||
+	    atomic_exchange(&file->told_removed, true))
+		return;
+	log_warn("%s: the file was removed or replaced while it is served; %s",
+		 file->path,
+		 closes ? "its data is gone now"
+			: "its data is gone when the volume or rdma-target "
+			  "ends; copy the volume before that (srpcopy)");
+}
+
 static void store_file_file_close(void *v)
 {
 	struct file_store *file = v;
+	struct stat st;
 
+	if (!fstat(file->fd, &st))
+		store_file_look_at_name(file, &st, true);
 	close(file->fd);
 	free(file->path);
 	free(file);
@@ -491,11 +524,12 @@ static void store_file_file_close(void *v)
 
 static int file_measure(void *v, uint64_t *ret_size)
 {
-	const struct file_store *file = v;
+	struct file_store *file = v;
 	struct stat st;
 
 	if (fstat(file->fd, &st))
 		return -errno;
+	store_file_look_at_name(file, &st, false);
 	*ret_size = (uint64_t)st.st_size;
 	if (S_ISBLK(st.st_mode) && ioctl(file->fd, BLKGETSIZE64, ret_size))
 		return -errno;
@@ -505,12 +539,14 @@ static int file_measure(void *v, uint64_t *ret_size)
 /* If the file system cannot tell, the file counts as fully allocated. */
 static uint64_t file_used(void *v)
 {
-	const struct file_store *file = v;
+	struct file_store *file = v;
 	uint64_t size = file->bytes;
 	struct stat st;
 
-	if (!fstat(file->fd, &st) && S_ISREG(st.st_mode))
+	if (!fstat(file->fd, &st) && S_ISREG(st.st_mode)) {
+		store_file_look_at_name(file, &st, false);
 		return (uint64_t)st.st_blocks * 512;
+	}
 	file_measure(v, &size);
 	return size;
 }

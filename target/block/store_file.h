@@ -54,6 +54,9 @@ struct file_store {
 	_Atomic int flush_error;
 	/* fallocate modes that the store has refused; any thread. */
 	_Atomic int refused;
+	/* What the log has said of the file; any thread. */
+	_Atomic bool told_short;
+	_Atomic bool told_removed; /* or it had no name when it was opened */
 	struct file_worker *workers[BLOCK_WORKERS_MAX];
 };
 

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The file of a volume is made shorter, replaced or removed while it is served:
+# the log of the target names it.
+. "$(dirname "$0")/lib.sh"
+t_needs_fuse
+
+M=$T/mnt
+mkdir "$M"
+truncate -s 16M "$T/short" "$T/replaced" "$T/removed" "$T/moved"
+t_target --backing "$T/short" --backing "$T/replaced" --backing "$T/removed" \
+	--backing "$T/moved"
+t_mount -q "$URI" "$M" || t_bail 'no mount'
+
+logged() { grep -Eq "$1" "$T/target.log"; }
+not_logged() { ! logged "$1"; }
+lines() { [ "$(grep -Ec "$2" "$T/target.log")" = "$1" ]; }
+
+# ---- shorter
+
+reads() { dd if="$M/short" of="$T/read" bs=1M "$@"; }
+fails_to_read() { ! reads skip=8 count=1; }
+truncate -s 8M "$T/short"
+t_check 'what is left can be read' reads count=8
+t_check 'the rest cannot' fails_to_read
+t_check 'the log says where the file ends' \
+	logged "error: $T/short: the file has become shorter: it ends at byte 8388608"
+t_check 'a second read fails, too' fails_to_read
+t_check 'the log says it once' lines 1 "$T/short: .* shorter"
+
+# ---- without a name
+
+REMOVED='the file was removed or replaced while it is served; its data is gone'
+: >"$T/new"
+mv "$T/new" "$T/replaced"
+mv "$T/moved" "$T/elsewhere"
+kill -HUP "$T_TARGET"
+t_check 'a hang-up signal finds a file that was replaced' t_wait_for 10 \
+	logged "warning: $T/replaced: $REMOVED when .* copy the volume"
+t_check 'its data can be copied until the target ends' \
+	srpcopy "$URI/replaced" "$T/copy"
+t_check 'a file that was moved keeps its data' not_logged "$T/moved: $REMOVED"
+rm "$T/removed"
+fusermount3 -u "$M"
+t_target_stop TERM
+t_check 'the end of the target finds a file that was removed' \
+	logged "warning: $T/removed: $REMOVED now"
+t_check 'and says it once of the other' lines 1 "$T/replaced: $REMOVED"
+t_done
