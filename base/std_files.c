@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ void std_files_hold(void)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags) < 0)
 			exit(EXIT_FAILURE);
 	}
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 bool std_files_flush(void)

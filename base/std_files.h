@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Standard input, output and error. The caller of a program may have closed
- * them. Then the next files that the program opens get their numbers, and its
- * output may land in one of these files: in a volume, for example.
+ * What a program inherits and cannot rely on.
+ *
+ * Standard input, output and error: the caller may have closed them. Then the
+ * next files that the program opens get their numbers, and its output may land
+ * in one of these files: in a volume, for example.
+ *
+ * The limit of file sizes (ulimit -f): by default the kernel kills a program
+ * that writes beyond it.
  *
  * Thread: setup.
  */
@@ -15,6 +20,7 @@
  * Call this first in main(): it makes sure that file descriptors 0 to 2 are in
  * use. Reading or writing a descriptor that was closed still fails with EBADF.
  * If /dev/null cannot be opened, the program exits with 1, without a message.
+ * A write beyond the limit of file sizes fails with EFBIG from then on.
  */
 void std_files_hold(void);
 

@@ -16,9 +16,10 @@ value() {
 }
 becomes() { t_wait_for 20 value "$@" || { cat "$PROM" && false; }; }
 is_good() { python3 "$here/exposition.py" <"$PROM"; }
+T_LIMIT=
 start_client() { # OPTION...
 	t_mounts="$t_mounts $M"
-	(cd "$T/prom" && exec rdma-fuse -f "$@" "$URI" "$M") 2>"$L" &
+	(cd "$T/prom" && exec $T_LIMIT rdma-fuse -f "$@" "$URI" "$M") 2>"$L" &
 	client=$!
 	t_pids="$t_pids $client"
 	t_wait_for 10 test -e "$M/a" || t_bail "$(cat "$L")"
@@ -61,4 +62,12 @@ start_client --metrics-file "$M/a/x"
 t_check 'a file on the mount keeps nobody waiting' dd if="$M/a" of=/dev/null bs=4k \
 	count=1 iflag=direct
 t_check 'nor from the end' ends
+
+# The limit is for the file of the log, too.
+T_LIMIT='prlimit --fsize=1000'
+start_client --metrics-file "$PROM"
+t_check 'a file that would be larger than it may be is in the log' says \
+	"error: --metrics-file: $PROM: cannot write it: File too large"
+t_check 'and the mount goes on' dd if="$M/a" of=/dev/null bs=4k count=1 iflag=direct
+t_check 'until it ends' ends
 t_done

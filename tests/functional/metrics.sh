@@ -119,6 +119,14 @@ file_is_good() { python3 "$here/exposition.py" "$@" <"$T/m.prom"; }
 t_check 'the file has them, too' t_wait_for 20 file_is_good
 t_check 'nothing lies beside it' sh -c "! ls '$T' | grep -q prom.new"
 
+# ---- a limit of file sizes, which holds for the log, too
+
+prlimit --pid "$T_TARGET" --fsize=$(($(stat -c %s "$T/m.prom") - 1)):
+t_check 'a file that would be larger than it may be is in the log' t_wait_for 20 \
+	grep -q 'm.prom: cannot write it: File too large' "$T/target.log"
+t_check 'the target goes on' reads a 20
+prlimit --pid "$T_TARGET" --fsize=unlimited:
+
 # ---- hostile scrapers
 
 mkfifo "$T/hold"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Standard files that the caller has closed; keys in files. */
+/* Standard files that the caller has closed; the limit of file sizes; keys in
+ * files. */
 #include "base/std_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,6 +59,18 @@ static int run_full(void)
 	return std_files_flush() ? 3 : 0;
 }
 
+static int run_limited(void)
+{
+	static const struct rlimit none = { 0 };
+	char path[] = "/tmp/limited-XXXXXX";
+	int fd = mkstemp(path);
+
+	if (fd < 0 || unlink(path) || setrlimit(RLIMIT_FSIZE, &none))
+		return 1;
+	std_files_hold();
+	return write(fd, "x", 1) < 0 && errno == EFBIG ? 0 : 2;
+}
+
 static const struct child_row {
 	const char *name;
 	int (*run)(void);
@@ -64,6 +78,7 @@ static const struct child_row {
 	{ "a new file does not get their numbers", run_closed },
 	{ "open ones stay", run_open },
 	{ "output that cannot be written is an error", run_full },
+	{ "a file that may not grow is an error", run_limited },
 };
 
 static void std_files(void **state)
