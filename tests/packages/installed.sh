@@ -91,6 +91,15 @@ refers_to_pages() { # PAGE: those of ours
 	done
 }
 
+# A user may install without root, into a directory of his own.
+stays_in_prefix() {
+	meson setup --prefix="$T/own" "$T/own-build" "$SRC" >"$T/setup" 2>&1 ||
+		{ cat "$T/setup" && return 1; }
+	meson introspect --installed "$T/own-build" >"$T/own.json"
+	grep -q "\"$T/own/bin/rdma-target\"" "$T/own.json" &&
+		! grep -oE '": "[^"]*"' "$T/own.json" | grep -vF ": \"$T/own/"
+}
+
 # The numbers of the release are the same everywhere.
 versions_agree() {
 	p_version=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$SRC/meson.build")
@@ -102,6 +111,7 @@ versions_agree() {
 }
 
 t_check 'installs into a DESTDIR' installs
+t_check 'installs nothing outside of a prefix of its own' stays_in_prefix
 for header in srp_initiator.h rdma_block_plugin.h; do
 	for cc in gcc clang; do
 		if command -v $cc >/dev/null; then

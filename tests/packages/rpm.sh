@@ -32,12 +32,12 @@ sitearch=$(grep -o '"[^"]*-packages/srpi/__init__.py"' \
 	"$BUILD/meson-info/intro-installed.json" |
 	sed 's,"\(.*\)/srpi/__init__.py",\1,')
 libdir=$(sed -n "s,^libdir=\${prefix},$prefix,p" "$BUILD"/meson-private/srpi.pc)
-# nbdkit itself says where its plugins are, for any prefix.
+# nbdkit itself says where its plugins are, for prefixes in its own.
 plugins=$(pkg-config --variable=plugindir nbdkit)
 installs() {
 	echo "DESTDIR=%{buildroot} meson install -C '$BUILD' --no-rebuild --quiet;" \
 		"mkdir -p '%{buildroot}$libdir/nbdkit';" \
-		"[ '$plugins' = '$libdir/nbdkit/plugins' ] ||" \
+		"[ -d '%{buildroot}$libdir/nbdkit/plugins' ] ||" \
 		"mv -T '%{buildroot}$plugins' '%{buildroot}$libdir/nbdkit/plugins'"
 }
 builds() {
