@@ -519,6 +519,17 @@ static void server_serve(struct server *s)
 	log_notice("stopped");
 }
 
+/* Each step of the start opens files, so one place knows what helps. The ring
+ * says it itself. */
+static void server_log_start_failure(const struct error *e)
+{
+	bool lacks_hint = e->err == -EMFILE && !strstr(e->text, "ulimit -n");
+
+	log_error("%s%s", e->text,
+		  lacks_hint ? "; raise the limit of open files (ulimit -n)"
+			     : "");
+}
+
 int server_run(const struct configuration *c)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -544,7 +555,7 @@ int server_run(const struct configuration *c)
 	if (server_get_ready(s, &e) == 0) {
 		server_serve(s);
 	} else {
-		log_error("%s", e.text);
+		server_log_start_failure(&e);
 		server_stop_workers(s);
 		s->exit_code = 1;
 	}

@@ -219,6 +219,18 @@ few_files() {
 }
 few_files
 result "too few files" $? "$(cat "$work/err")"
+# Whatever it opens when there are no more: the volume, the control socket, rings.
+each_step_says_it() {
+	for limit in {4..13}; do
+		timeout 60 prlimit --nofile="$limit" "$bin" "${here[@]}" "${disk[@]}" \
+			--threads 2 --control "$work/few" 2>"$work/err"
+		[ $? = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] &&
+			grep -q "Too many open files; raise the limit .*ulimit -n" "$work/err" ||
+			return
+	done
+}
+each_step_says_it
+result "each step of the start says what helps" $? "$(cat "$work/err")"
 refused "host that is none" "no.such.host.invalid" \
 	--listen srp+tcp://no.such.host.invalid "${disk[@]}"
 if [ -d /sys/class/infiniband ] && [ -n "$(ls /sys/class/infiniband)" ]; then
