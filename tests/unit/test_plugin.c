@@ -662,6 +662,51 @@ static void blocking_flush_answers_all_that_wait(void **state)
 	sleeper_close(&r, ends);
 }
 
+/*
+ * Two flushes are in progress when the store loses writes, and it reports that to
+ * the first one. The other one ends later and has nothing to report, but its
+ * writes may be lost as well. That holds before the worker of the first one has
+ * seen its end.
+ */
+static const struct beside_row {
+	const char *name;
+	unsigned int worker; /* of the second flush; the first one has 0 */
+} beside_rows[] = {
+	{ "one worker", 0 },
+	{ "two workers", 1 },
+};
+
+static void flush_beside_one_that_fails(void **state)
+{
+	const struct beside_row *row = *state;
+	const struct reactor_options opt = { .max_files = 4 };
+	struct rig r = { 0 };
+	struct rig second = { .worker.index = row->worker };
+	unsigned int (*waiting)(void);
+	struct io ios[2];
+	struct error e;
+
+	rig_open(&r, "async:1048576,hold=on,loses=on");
+	second.vol = r.vol;
+	if (row->worker) {
+		assert_int_equal(reactor_create(&opt, &second.worker.reactor),
+				 0);
+		assert_int_equal(volume_attach(r.vol, &second.worker, &e), 0);
+	}
+	waiting = plugin_symbol("async", "async_waiting");
+	submit(&r, &ios[0], RBP_FLUSH, 0, 0, NULL);
+	submit(row->worker ? &second : &r, &ios[1], RBP_FLUSH, 0, 0, NULL);
+	assert_int_equal(waiting(), 2);
+	((void (*)(void))plugin_symbol("async", "async_release"))();
+	assert_int_equal(await(row->worker ? &second : &r, &ios[1]), -EIO);
+	assert_int_equal(await(&r, &ios[0]), -EIO);
+	if (row->worker) {
+		volume_detach(r.vol, &second.worker);
+		reactor_destroy(second.worker.reactor);
+	}
+	rig_close(&r);
+}
+
 /* Data that a flush did not cover is still covered by the next flush. */
 static void flush_that_was_not_done_is_done_later(void **state)
 {
@@ -1033,6 +1078,7 @@ int main(void)
 	T_ADD(&t, flush_beside_a_failed_one_fails);
 	T_ADD(&t, blocking_flush_beside_a_failed_one_fails);
 	T_ADD(&t, blocking_flush_answers_all_that_wait);
+	T_ADD_ROWS(&t, beside_rows, flush_beside_one_that_fails);
 	T_ADD(&t, flush_that_was_not_done_is_done_later);
 	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
 	T_ADD(&t, layer_changes_what_passes);
