@@ -46,10 +46,14 @@ load_runs() { [ "$(stat -c %y "$M/disk" | cut -c1-4)" != 2001 ]; }
 load_failed() {
 	t_wait_for 15 t_has_ended "$fio" && ! wait "$fio"
 }
-connection() { # the kernel's number of the mount, as in /sys/fs/fuse/connections
-	sed -n "s|^[0-9]* [0-9]* [0-9]*:\([0-9]*\) / $M .*|\1|p" \
-		/proc/self/mountinfo
+connection() { # the directory of the mount in the kernel's control file system
+	mountpoint -q /sys/fs/fuse/connections ||
+		mount -t fusectl none /sys/fs/fuse/connections
+	echo "/sys/fs/fuse/connections/$(sed -n \
+		"s|^[0-9]* [0-9]* [0-9]*:\([0-9]*\) / $M .*|\1|p" \
+		/proc/self/mountinfo)"
 }
+request_waits() { [ "$(cat "$1/waiting")" -gt 0 ]; }
 
 # ---- the interface in use
 
@@ -98,11 +102,7 @@ t_check 'detached: it ends when the last file is closed' detached
 
 aborted() {
 	start_client && load || return 1
-	number=$(connection)
-	echo "connection $number"
-	mountpoint -q /sys/fs/fuse/connections ||
-		mount -t fusectl none /sys/fs/fuse/connections
-	echo 1 >"/sys/fs/fuse/connections/$number/abort" || return 1
+	echo 1 >"$(connection)/abort" || return 1
 	t_wait_for 15 t_has_ended "$client" && load_failed || return 1
 	umount -l "$M"
 	t_not_mounted "$M"
@@ -121,6 +121,7 @@ t_check 'killed: programs get errors, and it can be unmounted' killed
 stopped() { # requests that the target has get no answer for a while
 	start_client && load || return 1
 	kill -STOP "$T_TARGET"
+	t_wait_for 10 request_waits "$(connection)" || return 1
 	kill "$client"
 	t_wait_for 10 t_not_mounted "$M"
 	t_more=$?
