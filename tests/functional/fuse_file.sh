@@ -276,6 +276,22 @@ qcow2_on_it() {
 		[ "$(stat -c %s "$F")" = $SIZE ]
 }
 tried qemu-img 'a qcow2 image on it' qcow2_on_it
+# As on a disk, whose size cannot change either.
+qcow2_preallocated() {
+	fails 'Could not resize' qemu-img create -q -f qcow2 -o preallocation=falloc "$F" 32M &&
+		fails 'Could not resize' qemu-img create -q -f qcow2 -o preallocation=full "$F" 32M &&
+		qemu-img create -q -f qcow2 -o preallocation=metadata "$F" 32M &&
+		qemu-img check -q -f qcow2 "$F"
+}
+tried qemu-img 'a qcow2 image on it whose blocks are allocated' qcow2_preallocated
+qemu_io_writes() { qemu-io -f "$1" -c 'write 1M 1M' "$F" >&2; }
+format_that_grows() { # FORMAT
+	qemu-img create -q -f "$1" "$F" 32M &&
+		fails 'write failed' qemu_io_writes "$1"
+}
+for format in vmdk qed; do
+	tried qemu-img "an image of $format, which would grow" format_that_grows "$format"
+done
 # In a virtual machine, KVM may not start the machine of libguestfs.
 export LIBGUESTFS_BACKEND=direct LIBGUESTFS_BACKEND_SETTINGS=force_tcg
 guestfish_writes() {
