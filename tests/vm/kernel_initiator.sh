@@ -150,22 +150,27 @@ wait_for 30 logout_is_seen
 kernel_login
 vm_kernel_logout
 wait_for 30 logout_is_seen
-read -r fds rss qps mrs ids <<<"$(holdings)"
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-	kernel_login
-	dd if="${disks[0]}" of=/dev/null bs=64k count=4 iflag=direct status=none
-	vm_kernel_logout
-	wait_for 30 logout_is_seen
-done
-echo "before: fds $fds, RSS $rss KiB, QPs $qps, MRs $mrs, CM IDs $ids"
 is_as_before() {
 	read -r fds2 rss2 qps2 mrs2 ids2 <<<"$(holdings)"
 	[ "$fds2 $qps2 $mrs2 $ids2" = "$fds $qps $mrs $ids" ]
 }
-wait_for 30 is_as_before
-echo "after:  fds $fds2, RSS $rss2 KiB, QPs $qps2, MRs $mrs2, CM IDs $ids2"
 # Ten logins of two channels: a leak of one channel becomes visible after
 # twenty.
+log_in_and_out() {
+	read -r fds rss qps mrs ids <<<"$(holdings)"
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		kernel_login
+		dd if="${disks[0]}" of=/dev/null bs=64k count=4 iflag=direct status=none
+		vm_kernel_logout
+		wait_for 30 logout_is_seen
+	done
+	echo "before: fds $fds, RSS $rss KiB, QPs $qps, MRs $mrs, CM IDs $ids"
+	wait_for 30 is_as_before
+	echo "after:  fds $fds2, RSS $rss2 KiB, QPs $qps2, MRs $mrs2, CM IDs $ids2"
+}
+log_in_and_out
+# A page that is used for the first time may be a huge one. A leak goes on.
+[ $((rss2 - rss)) -lt 1024 ] || log_in_and_out
 [ $((rss2 - rss)) -lt 1024 ]
 
 step "larger transfers, many descriptors, tables in initiator memory"
