@@ -152,6 +152,7 @@ static const struct login_hint login_unanswered = {
 	.what = "it took the connection, but sends no answer",
 	.try_tcp = "another program has the port, or the target hangs; "
 		   "rdma-doctor says more",
+	.try_rdma = "",
 };
 
 /* Over TCP, the channel knows its own address when it is connected. */
