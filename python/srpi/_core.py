@@ -135,11 +135,11 @@ class Core:
         c.queue_depth = o.queue_depth or 0
         c.timeout_ms = max(0, milliseconds("timeout", o.timeout))
         c.no_immediate_data = not o.immediate_data
-        # A member of c would not keep the text.
-        self._identity = ffi.NULL
-        if o.identity is not None:
-            self._identity = ffi.new("char[]", c_text("identity", o.identity))
+        # Members of c do not keep their texts.
+        self._identity = self._c_name("identity", o.identity)
+        self._purpose = self._c_name("purpose", o.purpose)
         c.identity = self._identity
+        c.purpose = self._purpose
         c.fast_io_fail_ms = milliseconds("fast_io_fail", o.fast_io_fail)
         c.dev_loss_ms = milliseconds("dev_loss", o.dev_loss)
         c.reconnect_delay_ms = milliseconds("reconnect_delay", o.reconnect_delay)
@@ -150,6 +150,12 @@ class Core:
         if fault:
             raise ValueError(text_of(fault))
         return c
+
+    @staticmethod
+    def _c_name(option: str, text: Optional[str]) -> Any:
+        if text is None:
+            return ffi.NULL
+        return ffi.new("char[]", c_text(option, text))
 
     @staticmethod
     def _make_context(pollable: bool) -> Any:

@@ -166,6 +166,7 @@ class Options:
     timeout: Optional[float] = None
     immediate_data: bool = True
     identity: Optional[str] = None
+    purpose: Optional[str] = None
     fast_io_fail: Optional[float] = None
     dev_loss: Optional[float] = None
     reconnect_delay: Optional[float] = None

@@ -123,7 +123,7 @@ def _run(commands: list[str], names: dict[str, Any]) -> None:
 
 
 def _shell(uri: Optional[str], commands: Optional[list[str]]) -> None:
-    session = srpi.connect(uri) if uri else None
+    session = srpi.connect(uri, purpose=f"srpsh {uri}") if uri else None
     try:
         volume = _volume_of(session) if session else None
         names: dict[str, Any] = {

@@ -205,6 +205,39 @@ def every_function_is_bound():
     assert functions - used == left_out, functions - used ^ left_out
 
 
+def every_option_is_bound():
+    """each member of struct srpi_options can be set"""
+    bridge = (SOURCE / "python/bridge.c").read_text()
+    options = {name for name, _ in _srpi.ffi.typeof("struct srpi_options").fields}
+    core = (SOURCE / "python/srpi/_core.py").read_text()
+    used = set(re.findall(r"\bc\.(\w+) = ", core))
+    used |= set(re.findall(r"\boptions->(\w+) = ", bridge))
+    assert options == used, options ^ used
+
+
+def purpose_survives_a_kill():
+    """a program with a purpose is the same initiator after kill -9"""
+    program = (
+        "import os, signal, srpi, sys\n"
+        "s = srpi.connect(sys.argv[1], purpose='database')\n"
+        "print(s.info.initiator, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+
+    def start_and_kill():
+        child = subprocess.run(
+            [sys.executable, "-c", program, target.uri], capture_output=True, text=True
+        )
+        assert child.returncode == -signal.SIGKILL, child
+        return child.stdout
+
+    # Random on a machine without an ID.
+    has_id = os.path.exists("/etc/machine-id") and os.path.getsize("/etc/machine-id")
+    with Target(ram()) as target:
+        ports = {start_and_kill(), start_and_kill()}
+        assert len(ports) == (1 if has_id else 2), ports
+
+
 # ---- volumes and I/O ----
 
 
@@ -733,7 +766,8 @@ def volumes_that_come_and_go():
 
 TESTS = [
     refused_port, refused_port_async, bad_arguments, uri_parts,
-    every_function_is_bound, volumes_and_info, info_has_what_rdma_negotiated,
+    every_function_is_bound, every_option_is_bound, purpose_survives_a_kill,
+    volumes_and_info, info_has_what_rdma_negotiated,
     reads_what_was_written, zero_unmap_flush, extents_of_a_sparse_file, wrong_ranges,
     sense_of_a_medium_error, registered_memory, copy_memory_is_limited,
     sixty_four_in_flight, cancelled_read_keeps_its_memory,
