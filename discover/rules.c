@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,37 +47,72 @@ static bool set_ioc_guid(struct rule *r, const char *value)
 	return r->has_ioc_guid;
 }
 
-static bool is_port(const char *text)
+/* :PORT, or nothing */
+static bool read_port(const char *text, unsigned long *ret_port)
 {
 	char *end;
-	unsigned long port = strtoul(text, &end, 10);
 
-	return isdigit((unsigned char)*text) && !*end && port >= 1 &&
-	       port <= 65535;
+	*ret_port = 0;
+	if (!*text)
+		return true;
+	if (*text != ':' || !isdigit((unsigned char)text[1]))
+		return false;
+	*ret_port = strtoul(text + 1, &end, 10);
+	return !*end && *ret_port >= 1 && *ret_port <= 65535;
 }
 
-/* ADDR or ADDR:PORT as rdma-discover prints it: a name, or IPv6 without brackets,
- * would match nothing. */
-static bool is_dest(const char *value)
+/* Writes an address as rdma-discover prints it. @scope: of a link-local address,
+ * with its %; else "". Returns false if it is none. */
+static bool write_address(const char *host, bool is_v6, const char *scope,
+			  char *buf, size_t size)
 {
-	bool is_v6 = *value == '[';
-	const char *host = value + is_v6;
-	size_t len = strcspn(host, is_v6 ? "]%" : ":");
-	const char *behind = host + strcspn(host, is_v6 ? "]" : ":");
 	char text[INET6_ADDRSTRLEN];
 	struct in6_addr addr;
 
-	if (len >= sizeof(text) || (is_v6 && *behind++ != ']'))
+	if (inet_pton(is_v6 ? AF_INET6 : AF_INET, host, &addr) != 1)
 		return false;
-	snprintf(text, sizeof(text), "%.*s", (int)len, host);
-	return inet_pton(is_v6 ? AF_INET6 : AF_INET, text, &addr) == 1 &&
-	       (!*behind || (*behind == ':' && is_port(behind + 1)));
+	if (is_v6 && IN6_IS_ADDR_V4MAPPED(&addr)) {
+		inet_ntop(AF_INET, &addr.s6_addr[12], text, sizeof(text));
+		return !*scope && copy(buf, size, text);
+	}
+	if (is_v6 && IN6_IS_ADDR_LINKLOCAL(&addr) != (strlen(scope) > 1))
+		return false;
+	inet_ntop(is_v6 ? AF_INET6 : AF_INET, &addr, text, sizeof(text));
+	return (size_t)snprintf(buf, size, is_v6 ? "[%s%s]" : "%s%s", text,
+				scope) < size;
+}
+
+/* Reads ADDR or ADDR:PORT. One address has many texts, but a target has one: a
+ * rule with another text would match nothing. */
+static bool read_dest(const char *value, char *buf, size_t size)
+{
+	bool is_v6 = *value == '[';
+	const char *host = value + is_v6;
+	size_t host_len = strcspn(host, is_v6 ? "]%" : ":");
+	const char *end = host + strcspn(host, is_v6 ? "]" : ":");
+	char host_text[INET6_ADDRSTRLEN];
+	char scope[IF_NAMESIZE + 1];
+	unsigned long port;
+	size_t len;
+
+	if (host_len >= sizeof(host_text) ||
+	    (size_t)(end - host) - host_len >= sizeof(scope) ||
+	    (is_v6 && !*end) || !read_port(end + is_v6, &port))
+		return false;
+	snprintf(host_text, sizeof(host_text), "%.*s", (int)host_len, host);
+	snprintf(scope, sizeof(scope), "%.*s", (int)(end - host - host_len),
+		 host + host_len);
+	if (!write_address(host_text, is_v6, scope, buf, size))
+		return false;
+	len = strlen(buf);
+	return !port || (size_t)snprintf(buf + len, size - len, ":%lu", port) <
+				size - len;
 }
 
 static bool set_dest(struct rule *r, const char *value)
 {
-	return is_dest(value) && r->dest_cnt < RULES_DESTS_MAX &&
-	       copy(r->dest[r->dest_cnt++], sizeof(r->dest[0]), value);
+	return r->dest_cnt < RULES_DESTS_MAX &&
+	       read_dest(value, r->dest[r->dest_cnt++], sizeof(r->dest[0]));
 }
 
 static bool set_instance(struct rule *r, const char *value)
@@ -136,7 +172,8 @@ static const struct rule_key {
 	{ "id_ext", set_id_ext, "a hexadecimal number" },
 	{ "ioc_guid", set_ioc_guid, "a hexadecimal number" },
 	{ "dest", set_dest,
-	  "ADDR or ADDR:PORT, an IP address, IPv6 in brackets" },
+	  "ADDR or ADDR:PORT, an IP address, IPv6 in brackets, with %INTERFACE "
+	  "if it is link-local" },
 	{ "instance", set_instance, "a name that rdma-discover shows" },
 	{ "dgid", set_never, "" },
 	{ "pkey", set_never, "" },

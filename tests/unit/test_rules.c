@@ -29,10 +29,11 @@ static struct found_target target(void)
 {
 	struct found_target t = { .id = srp_port_id_make(0x10, 0x20),
 				  .instance = "box",
-				  .address_cnt = 2 };
+				  .address_cnt = 3 };
 
 	strcpy(t.addresses[0].text, "srp+rdma://10.0.0.1:5555");
 	strcpy(t.addresses[1].text, "srp+tcp://[fd00::1]:5556");
+	strcpy(t.addresses[2].text, "srp+tcp://[fe80::a%eth0]:5556");
 	return t;
 }
 
@@ -62,6 +63,12 @@ static const struct match_row {
 	{ "another port", "a dest=10.0.0.1:5556\n", 0 },
 	{ "the beginning of a port", "a dest=10.0.0.1:555\n", 0 },
 	{ "IPv6", "a dest=[fd00::1]:5556\n", 1 },
+	{ "IPv6 in other letters and with zeroes", "a dest=[FD00:0::0001]\n",
+	  1 },
+	{ "IPv6 in dotted form", "a dest=[::ffff:10.0.0.1]:5555\n", 1 },
+	{ "a port with a zero", "a dest=10.0.0.1:05555\n", 1 },
+	{ "a link-local address", "a dest=[FE80::a%eth0]:5556\n", 1 },
+	{ "that of another link", "a dest=[fe80::a%eth1]\n", 0 },
 	{ "one of several addresses", "a dest=10.9.9.9,dest=10.0.0.1\n", 1 },
 	{ "of InfiniBand's management", "a dgid=fe80\nd\n", 0 },
 };
@@ -111,7 +118,7 @@ static void only_named_addresses_are_used(void **state)
 	assert_string_equal(narrow.addresses[0].text,
 			    "srp+tcp://[fd00::1]:5556");
 	rule_narrow(&rules.rule[1], &t, &narrow);
-	assert_int_equal(narrow.address_cnt, 2);
+	assert_int_equal(narrow.address_cnt, 3);
 }
 
 static void a_directory_is_as_the_kernel_has_it(void **state)
@@ -163,6 +170,15 @@ static const struct bad_row {
 	{ "a name for an address", "a dest=box\n", "not ADDR" },
 	{ "a port that is too large", "a dest=10.0.0.1:99999\n", "not ADDR" },
 	{ "IPv6 without brackets", "a dest=fd00::1\n", "in brackets" },
+	{ "a link-local address of any link", "a dest=[fe80::a]\n",
+	  "%INTERFACE" },
+	{ "a link-local address of no link", "a dest=[fe80::a%]\n",
+	  "%INTERFACE" },
+	{ "a link for another address", "a dest=[fd00::1%eth0]\n",
+	  "%INTERFACE" },
+	{ "brackets that stay open", "a dest=[fd00::1\n", "not ADDR" },
+	{ "text behind the brackets", "a dest=[fd00::1]x\n", "not ADDR" },
+	{ "a colon without a port", "a dest=10.0.0.1:\n", "not ADDR" },
 	{ "gone", "a mount=/a,gone=perhaps\n", "not keep or remove" },
 	{ "both kinds", "a mount=/a,max_sect=1\n", "only one is possible" },
 	{ "a volume for the kernel", "a volume=disk\n", "without mount=" },
