@@ -25,7 +25,7 @@ start_client() { # OPTION...
 	t_wait_for 10 test -e "$M/a" || t_bail "$(cat "$L")"
 }
 says() { t_wait_for 20 grep -qe "$1" "$L"; }
-ends() { fusermount3 -u "$M" && wait "$client"; }
+ends() { timeout 300 fusermount3 -u "$M" && t_ends "$client" || { cat "$L" && false; }; }
 
 t_target --backing ram:8M,name=a --backing ram:512k,name=bad,fault=read:error
 

@@ -82,6 +82,20 @@ t_has_ended() {
 	t_is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status"
 }
 
+# t_ends PID: waits for the end of a child, and returns its status. If it does not
+# end, prints what its threads wait for.
+t_ends() {
+	if t_wait_for 30 t_has_ended "$1"; then
+		wait "$1"
+		return
+	fi
+	for task in "/proc/$1/task"/*; do
+		echo "$task: $(cat "$task/comm"), $(grep State: "$task/status")"
+		cat "$task/stack"
+	done
+	return 1
+}
+
 t_skip_all() {
 	echo "1..0 # SKIP $*"
 	exit 0
