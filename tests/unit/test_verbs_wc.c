@@ -264,7 +264,9 @@ static uint64_t wr_id(enum kind kind)
 	}
 }
 
-static void complete(uint64_t id, enum ibv_wc_status status, uint32_t qpn)
+/* @opcode and @len are those of a success. */
+static void complete_as(uint64_t id, enum ibv_wc_status status, uint32_t qpn,
+			enum ibv_wc_opcode opcode, uint32_t len)
 {
 	struct ibv_wc wc;
 
@@ -273,9 +275,16 @@ static void complete(uint64_t id, enum ibv_wc_status status, uint32_t qpn)
 	wc.status = status;
 	wc.qp_num = qpn;
 	wc.vendor_err = 0x1234;
-	if (status == IBV_WC_SUCCESS)
-		wc.byte_len = LEN;
+	if (status == IBV_WC_SUCCESS) {
+		wc.byte_len = len;
+		wc.opcode = opcode;
+	}
 	vb_chan_completed(&rig->pool, &wc);
+}
+
+static void complete(uint64_t id, enum ibv_wc_status status, uint32_t qpn)
+{
+	complete_as(id, status, qpn, IBV_WC_RECV, LEN);
 }
 
 /* ---- expected effects ---- */
@@ -365,6 +374,40 @@ static void completion(void **state)
 	rig_close();
 }
 
+/* ---- what takes a receive and is no IU ---- */
+
+struct write_row {
+	const char *name;
+	enum kind kind;
+	uint32_t len;
+};
+
+static const struct write_row write_rows[] = {
+	{ "RDMA WRITE with immediate data, of nothing", RECV_OWN, 0 },
+	{ "RDMA WRITE with immediate data, as long as an IU", RECV_OWN, LEN },
+	{ "RDMA WRITE with immediate data, longer than a receive", RECV_OWN,
+	  1 << 20 },
+	{ "RDMA WRITE with immediate data, shared queue", RECV_SHARED, LEN },
+};
+
+static void write_is_no_iu(void **state)
+{
+	const struct write_row *r = *state;
+
+	rig_open(r->kind);
+	complete_as(wr_id(r->kind), IBV_WC_SUCCESS, QPN,
+		    IBV_WC_RECV_RDMA_WITH_IMM, r->len);
+	settle();
+	assert_int_equal(rig->received, 0);
+	assert_int_equal(rig->reposted, 1);
+	assert_int_equal(rig->slab->rq->posted, 0);
+	assert_int_equal(rig->disconnects, 1);
+	xp_core_drained(&rig->ch->base);
+	settle();
+	assert_int_equal(rig->why.err, -EPROTO);
+	rig_close();
+}
+
 static struct row rows[KINDS * STATUS_CNT];
 static char names[KINDS * STATUS_CNT][100];
 
@@ -388,5 +431,6 @@ int main(void)
 
 	make_rows();
 	T_ADD_ROWS(&t, rows, completion);
+	T_ADD_ROWS(&t, write_rows, write_is_no_iu);
 	return t_run(&t);
 }

@@ -891,6 +891,71 @@ static void an_iu_before_the_rtu_establishes(void **state)
 	world_down(&w);
 }
 
+/* Waits at port + 1 for a connection, and accepts it. */
+static void raw_accept(struct world *w, struct raw *raw, struct end *end)
+{
+	struct rdma_conn_param param = { .initiator_depth = 1,
+					 .rnr_retry_count = 7 };
+	struct rdma_cm_event *ev = NULL;
+	struct rdma_cm_id *listener;
+	struct error e;
+
+	memset(raw, 0, sizeof(*raw));
+	raw->cm = rdma_create_event_channel();
+	assert_non_null(raw->cm);
+	fcntl(raw->cm->fd, F_SETFL, O_NONBLOCK);
+	assert_int_equal(rdma_create_id(raw->cm, &listener, NULL, RDMA_PS_TCP),
+			 0);
+	assert_int_equal(
+		rdma_bind_addr(listener, address("10.0.0.1", port + 1)), 0);
+	assert_int_equal(rdma_listen(listener, 1), 0);
+	ok(xp_connect(w->initiator, address("10.0.0.1", port + 1),
+		      sizeof(struct sockaddr_in), &end->params, &end->ch, &e),
+	   &e);
+	run_until(w, rdma_get_cm_event(raw->cm, &ev) == 0);
+	assert_int_equal(ev->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	raw->id = ev->id;
+	rdma_ack_cm_event(ev);
+	raw_open(raw);
+	raw_move(raw, IBV_QPS_INIT);
+	raw_move(raw, IBV_QPS_RTR);
+	raw_move(raw, IBV_QPS_RTS);
+	param.qp_num = raw->qp->qp_num;
+	assert_int_equal(rdma_accept(raw->id, &param), 0);
+	raw_wait(w, raw, RDMA_CM_EVENT_ESTABLISHED);
+	rdma_destroy_id(listener);
+}
+
+/* The length in the completion is that of the data, which is elsewhere. */
+static void a_write_that_takes_a_receive_is_no_iu(void **state)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	struct ibv_send_wr *bad;
+	struct world w;
+	struct raw raw;
+
+	world_up(&w, ACCEPT);
+	raw_accept(&w, &raw, &w.i);
+	data_up(&w);
+	sge = (struct ibv_sge){ .addr = (uintptr_t)raw.page,
+				.length = sizeof(raw.page),
+				.lkey = raw.page_mr->lkey };
+	wr.wr.rdma.remote_addr = w.desc.addr;
+	wr.wr.rdma.rkey = w.desc.key;
+	assert_int_equal(ibv_post_send(raw.qp, &wr, &bad), 0);
+	run_until(&w, w.i.received || w.i.closed);
+	assert_int_equal(w.i.received, 0);
+	print_message("# %s\n", w.i.why.text);
+	assert_int_equal(w.i.why.err, -EPROTO);
+	raw_free(&raw);
+	world_down(&w);
+}
+
 /* Its queue pair is gone, and it does not answer the connection manager. */
 static void a_silent_peer_is_noticed_when_sent_to(void **state)
 {
@@ -1325,6 +1390,7 @@ int main(int argc, char **argv)
 	T_ADD(&t, ius_kept_over_the_end_are_the_users);
 	T_ADD(&t, more_ius_than_granted_end_the_channel);
 	T_ADD(&t, an_iu_before_the_rtu_establishes);
+	T_ADD(&t, a_write_that_takes_a_receive_is_no_iu);
 	T_ADD(&t, a_silent_peer_is_noticed_when_sent_to);
 	T_ADD(&t, receives_that_a_device_drops_are_replaced);
 	T_ADD(&t, accepted_on_another_reactor);

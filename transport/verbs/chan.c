@@ -440,6 +440,22 @@ static void verbs_chan_received(struct vb_chan *ch, struct vb_iu *iu)
 	}
 }
 
+/* An RDMA WRITE with immediate data takes a receive and leaves it as it was.
+ * byte_len is the length of that data, which may be more than a receive has. */
+static void verbs_chan_take_iu(struct vb_chan *ch, struct vb_iu *iu,
+			       const struct ibv_wc *wc)
+{
+	if (wc->opcode == IBV_WC_RECV) {
+		iu->base.len = wc->byte_len;
+		verbs_chan_received(ch, iu);
+		return;
+	}
+	xp_core_fail(&ch->base, -EPROTO,
+		     "the peer sent an RDMA WRITE with immediate data in place "
+		     "of an IU");
+	vb_iu_put(iu);
+}
+
 static void vb_chan_recv_completed(struct vb_pool *pool,
 				   const struct ibv_wc *wc)
 {
@@ -450,8 +466,7 @@ static void vb_chan_recv_completed(struct vb_pool *pool,
 
 	vb_recvq_came_back(iu);
 	if (wc->status == IBV_WC_SUCCESS && ch) {
-		iu->base.len = wc->byte_len;
-		verbs_chan_received(ch, iu);
+		verbs_chan_take_iu(ch, iu, wc);
 	} else {
 		vb_iu_put(iu);
 		if (ch)
