@@ -14,6 +14,7 @@
 #include "target/port/request.h"
 #include "target/port/task_mgmt.h"
 #include "target/port/watchdog.h"
+#include "target/scsi/orphans.h"
 
 /* Most lines about misbehaving peers in ten seconds, for each worker. */
 #define COMPLAINTS_BURST 20
@@ -327,11 +328,31 @@ static void channel_abandon_jobs(struct channel *ch)
 	}
 }
 
+/* The initiator may send its writes again by another path, that is, another
+ * nexus. They must not overtake those that the store still has. */
+static void channel_leave_orphans(struct channel *ch)
+{
+	unsigned int cnt = 0;
+	struct list *it;
+
+	list_for_each(it, &ch->requests.busy) {
+		struct request *req = container_of(it, struct request, node);
+
+		if (req->state == REQUEST_EXECUTING)
+			cnt += orphans_add(&req->task);
+	}
+	if (cnt)
+		log_info("channel %u: the stores still have %u of its writes; "
+			 "later writes to the same blocks wait",
+			 ch->number, cnt);
+}
+
 static void channel_begin_closing(struct channel *ch)
 {
 	reactor_timer_stop(&ch->timer);
 	ch->state = CHANNEL_CLOSING;
 	channel_drop_unstarted(ch);
+	channel_leave_orphans(ch);
 	channel_abandon_jobs(ch);
 }
 

@@ -15,6 +15,7 @@
 #include "target/port/task_mgmt.h"
 #include "target/port/task_set.h"
 #include "target/port/watchdog.h"
+#include "target/scsi/orphans.h"
 
 static void request_fill_task(struct request *req,
 			      const struct srp_cmd_view *cmd);
@@ -974,8 +975,12 @@ static void request_look_at_dropped(const struct request *req)
 
 void request_drop(struct request *req)
 {
-	if (!req->is_tmf)
+	if (!req->is_tmf) {
 		request_look_at_dropped(req);
+		/* The disk no longer has it. */
+		if (req->task.is_orphan)
+			orphans_remove(&req->task);
+	}
 	srp_ledger_abandon(&req->ch->ledger);
 	request_end(req);
 }

@@ -106,6 +106,10 @@ static void wait_no_more(struct scsi_task *task)
 {
 	struct block_hold *hold = &task->hold;
 
+	if (orphans_leave(task)) {
+		hold->held(hold);
+		return;
+	}
 	/* The messages of an exclusive hold are under way. */
 	if (hold->state != BLOCK_HOLD_WAITS || hold->exclusive)
 		return;
@@ -485,7 +489,8 @@ bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
 	hold->end = lba + cnt;
 	hold->exclusive = exclusive;
 	hold->held = held;
-	return block_hold_take(&vol->dev.locks, task->worker, hold);
+	return !orphans_wait(&vol->orphans, task) &&
+	       block_hold_take(&vol->dev.locks, task->worker, hold);
 }
 
 /* False: the task has ended. */

@@ -211,7 +211,10 @@ struct scsi_task {
 	/* EXTENDED COPY; see scsi_task_fence() */
 	bool copies;		     /* its list is known */
 	bool halted;		     /* starts no further piece */
+	bool is_orphan;		     /* see orphans.h */
+	bool awaits_orphans;	     /* the same */
 	const struct volume *fenced; /* met before the list was known */
+	struct orphans *orphans;     /* that it is among, or waits for */
 	uint64_t at;		     /* ranges that are done */
 	uint64_t range_len; /* bytes or blocks that the command is about */
 
@@ -230,6 +233,7 @@ struct scsi_task {
 	bool was_instant; /* blk ended before block_start() returned */
 	struct block_cmd blk;
 	struct block_hold hold;
+	struct list orphan_node;
 	struct unit_turn turn;
 	struct reactor_msg msg; /* to the task itself */
 	uint8_t sense[SCSI_SENSE_MAX];

@@ -82,7 +82,7 @@ static unsigned int add_volume(bool is_memory, const char *options)
 
 static void start_with(unsigned int first, unsigned int cnt)
 {
-	const char *args[2 * VOLUMES_MAX + 3];
+	const char *args[2 * VOLUMES_MAX + 4];
 	unsigned int argc = 0;
 
 	for (unsigned int i = first; i < first + cnt; i++) {
@@ -91,6 +91,7 @@ static void start_with(unsigned int first, unsigned int cnt)
 	}
 	args[argc++] = "-t";
 	args[argc++] = "2";
+	args[argc++] = "-v";
 	args[argc] = NULL;
 	t_target_start(&target, args);
 }
@@ -112,12 +113,11 @@ static void finish(void)
 /* ---- stuck requests ---- */
 
 static unsigned int released; /* lines of the log that were waited for */
+static unsigned int orphaned; /* the same */
 
-/* Each stuck request has a line in the log. Waits for the next one, caused by
- * @p. */
-static void await_stuck(struct t_peer *p)
+/* Waits until the log has more than @cnt lines with @text. */
+static void await_log(struct t_peer *p, const char *text, unsigned int cnt)
 {
-	static const char text[] = "is stuck, by a fault";
 	unsigned int seen;
 
 	do {
@@ -130,8 +130,21 @@ static void await_stuck(struct t_peer *p)
 			seen += strstr(line, text) != NULL;
 		fclose(f);
 		reactor_run_once(p->reactor, /* timeout_ms= */ 1);
-	} while (seen <= released);
-	released++;
+	} while (seen <= cnt);
+}
+
+/* Each stuck request has a line in the log. Waits for the next one, caused by
+ * @p. */
+static void await_stuck(struct t_peer *p)
+{
+	await_log(p, "is stuck, by a fault", released++);
+}
+
+/* Waits until the target has noticed the end of a connection with writes in the
+ * store. */
+static void await_orphans(struct t_peer *p)
+{
+	await_log(p, "later writes to the same blocks wait", orphaned++);
 }
 
 static void release(void)
@@ -573,6 +586,75 @@ static void new_login_waits_for_the_old_write(void **state)
 	finish();
 }
 
+/* ---- another path to a stuck disk ---- */
+
+static unsigned int path_lun;
+
+/*
+ * A multipath initiator is two initiators to the target. It loses one path, and
+ * sends the write again by the other one, then a newer write.
+ */
+static void write_of_a_lost_path_stays_under_those_of_another(void **state)
+{
+	uint64_t again;
+	uint64_t newer;
+
+	use(path_lun);
+	log_in_a();
+	log_in_b();
+	post_write(&a, 8, 8, NEW);
+	await_stuck(&a);
+	t_peer_hang_up(&a);
+	await_orphans(&b);
+	again = post_write(&b, 12, 8, NEW);
+	newer = post_write(&b, 8, 8, NEWER);
+	/* The other blocks are not affected, and reads do not wait. */
+	for (int i = 0; i < 20; i++) {
+		expect_good(&b, post_write(&b, 32, 8, NEW));
+		expect_good(&b, post_rw(&b, 0x28, 8, 8, 0));
+	}
+	assert_null(t_ini_rsp(&b.ini, again));
+	assert_null(t_ini_rsp(&b.ini, newer));
+	expect_file(8, "oooooooo");
+
+	release();
+	expect_good(&b, again);
+	expect_good(&b, newer);
+	expect_file(8, "NNNNNNNN");
+	finish();
+}
+
+static unsigned int path_end_lun;
+
+static void write_that_waits_for_a_lost_path_can_be_ended(void **state)
+{
+	uint64_t aborted;
+	uint64_t tmf;
+
+	use(path_end_lun);
+	log_in_a();
+	log_in_b();
+	post_write(&a, 8, 8, NEW);
+	await_stuck(&a);
+	t_peer_hang_up(&a);
+	await_orphans(&b);
+	aborted = post_write(&b, 12, 8, NEWER);
+	post_write(&b, 8, 8, NEWER);
+	tmf = post_tmf(&b, SRP_TSK_ABORT_TASK, aborted);
+	assert_int_equal(t_peer_await(&b, tmf)->rsp_code, SRP_RSP_COMPLETE);
+	expect_silence(&b, aborted);
+	/* Its login does not wait for the write that waits. */
+	t_peer_hang_up(&b);
+	log_in(&b, &b_req);
+	expect_attention(&b, SCSI_ASC_NEXUS_LOSS);
+	expect_file(8, "oooooooooooo");
+
+	release();
+	expect_good(&b, post_write(&b, 12, 4, NEWER));
+	expect_file(8, "nnnnNNNNoooo");
+	finish();
+}
+
 /* ---- one of two initiators reconnects ---- */
 
 static void reserve(struct t_peer *p, uint64_t key)
@@ -702,6 +784,8 @@ static int begin(void **state)
 		tmf_luns[i] = add_volume(false, ",fault=write:stuck:count=1");
 	late_lun = add_volume(false, ",fault=write:delay=30:every=2");
 	fence_lun = add_volume(false, ",fault=write:stuck:count=1");
+	path_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
+	path_end_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
 	two_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
 	caw_lun = add_volume(false, ",fault=write:stuck:count=1");
 	caw_failed_lun = add_volume(false, ",fault=write:error:count=1");
@@ -733,6 +817,8 @@ int main(void)
 	T_ADD_ROWS(&t, tmf_rows, function_awaits_a_stuck_write);
 	T_ADD(&t, aborted_write_that_was_late_stays_under_a_newer_one);
 	T_ADD(&t, new_login_waits_for_the_old_write);
+	T_ADD(&t, write_of_a_lost_path_stays_under_those_of_another);
+	T_ADD(&t, write_that_waits_for_a_lost_path_can_be_ended);
 	T_ADD(&t, reconnect_of_one_leaves_the_other_alone);
 	T_ADD(&t, retried_compare_and_write_tells_the_truth);
 	T_ADD(&t, compare_and_write_that_failed_can_be_retried);

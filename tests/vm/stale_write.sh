@@ -14,9 +14,13 @@
 # The medium must have W2. For rdma-target, the test checks this. For the
 # kernel's targets, it only reports the result.
 #
+# "multipath" is dm-multipath on two logins of ib_srp, which are two initiators to
+# the target. After the loss of the first one, it uses the second one.
+#
 #   VM_STALE_ROWS    the rows to run, as "target/initiator/how"; "all" of them
 #   VM_STALE_WAIT    the maximum seconds that the disk stays stuck after the
-#                    connection request to the target
+#                    connection request to the target (default 5; multipath: 25,
+#                    as it uses the other path when that request was refused)
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -27,14 +31,14 @@ work=/mnt/scratch
 . "${VM_LIB%/*}/nvme.sh"
 
 all_rows='rdma-target/ib_srp/reset rdma-target/ib_srp/cut
+rdma-target/multipath/reset ib_srpt/multipath/reset
 rdma-target/rdma-fuse/timeout rdma-target/rdma-fuse/cut
 ib_srpt/ib_srp/reset ib_srpt/ib_srp/cut
 ib_srpt/rdma-fuse/timeout ib_srpt/rdma-fuse/cut
 nvmet-rdma/nvme-rdma/reset nvmet-rdma/nvme-rdma/cut'
-rows=${VM_STALE_ROWS:-rdma-target/ib_srp/reset rdma-target/rdma-fuse/timeout
-ib_srpt/ib_srp/reset}
+rows=${VM_STALE_ROWS:-rdma-target/ib_srp/reset rdma-target/multipath/reset
+rdma-target/rdma-fuse/timeout ib_srpt/ib_srp/reset}
 [ "$rows" != all ] || rows=$all_rows
-wait_s=${VM_STALE_WAIT:-5}
 
 control=$work/control
 table=$VM_OUT/table
@@ -81,7 +85,11 @@ rdma-target_stop() {
 }
 
 ib_srpt_start() {
-	vm_kernel_target --device rxe1 /dev/nbd0
+	local id
+
+	id=$(vm_kernel_initiator_id)
+	vm_kernel_target --device rxe1 --initiator "0000000000000001${id:16}" \
+		/dev/nbd0
 	id_ext=$VM_ID_EXT ioc_guid=$VM_IOC_GUID
 }
 
@@ -119,6 +127,43 @@ ib_srp_is_lost() {
 
 ib_srp_logout() {
 	vm_kernel_logout "$disk"
+}
+
+# ib_srp with two paths, which are two initiators to the target.
+multipath_login() {
+	local port paths table=
+
+	paths=$(vm_kernel_login "$id_ext" "$ioc_guid" 10.1.0.2:5555 \
+		tl_retry_count=2)
+	first=$paths
+	first_port=$(echo /sys/class/srp_remote_ports/*)
+	paths+=" $(vm_kernel_login "$id_ext" "$ioc_guid" 10.1.0.2:5555 \
+		tl_retry_count=2 initiator_ext=1)"
+	for port in /sys/class/srp_remote_ports/*; do
+		echo 1 >"$port/reconnect_delay"
+		echo 1 >"$port/fast_io_fail_tmo"
+	done
+	modprobe -a dm_multipath dm_round_robin
+	for port in $paths; do
+		table+=" round-robin 0 1 1 $port 1000"
+	done
+	dmsetup create both --table \
+		"0 $(blockdev --getsz "$first") multipath 0 0 2 1$table"
+	dmsetup mknodes
+	disk=/dev/mapper/both
+}
+
+multipath_reset() {
+	sg_reset --host --no-escalate "$first"
+}
+
+multipath_is_lost() {
+	! grep -qx running "$first_port/state"
+}
+
+multipath_logout() {
+	dmsetup remove both
+	vm_kernel_logout
 }
 
 rdma-fuse_login() {
@@ -231,12 +276,14 @@ tell_history() {
 # row TARGET INITIATOR HOW
 row() {
 	local target_kind=$1 initiator=$2 how=$3 medium writer seen verdict
+	local wait_s=5
 
 	step "$initiator on $target_kind, $how"
 	rm -f "$work/medium"
 	note "--- $rows_done"
 	io_timeout=30
 	[ "$how" != timeout ] || io_timeout=2
+	[ "$initiator" != multipath ] || wait_s=25
 	"${target_kind}_start"
 	"${initiator}_login"
 	echo "hold W1" >"$control"
@@ -248,7 +295,7 @@ row() {
 	"tear_by_$how" "$initiator"
 	wait_for 60 has_asked "$seen"
 	note "the target has got the request for a new connection"
-	wait_for 120 has_gone_on $((SECONDS + wait_s))
+	wait_for 120 has_gone_on $((SECONDS + ${VM_STALE_WAIT:-$wait_s}))
 	note "the disk goes on"
 	echo release >"$control"
 	wait "$writer" || note "initiator: a write failed"
