@@ -11,6 +11,7 @@
 
 #include "base/probe.h"
 #include "target/port/hang.h"
+#include "target/port/late_writes.h"
 #include "target/port/slow.h"
 #include "target/port/task_mgmt.h"
 #include "target/port/task_set.h"
@@ -672,8 +673,10 @@ static bool request_give_to_disk(struct request *req)
 		req->calling_disk = false;
 		/* A thread of the kernel may write; it does not read what the
 		 * page cache has. */
-		if (!req->task.data_in_len)
+		if (!req->task.data_in_len) {
 			reactor_helped(req->worker->reactor);
+			late_writes_watch(req->worker);
+		}
 		return false;
 	}
 	return request_may_go_on(req);
@@ -700,6 +703,8 @@ static void request_passed_disk(struct request *req)
 static __attribute__((noinline)) void request_leave_disk(struct request *req)
 {
 	request_passed_disk(req);
+	if (req->task.is_orphan)
+		orphans_remove(&req->task);
 	request_resume(req);
 }
 

@@ -9,6 +9,8 @@
  * blocks, of all nexuses, wait until the store has answered the older one. (A
  * login of the nexus that was lost waits, too; see port.c.)
  *
+ * The port may make an orphan of a write whose connection it knows to be alive.
+ *
  * Only a store can be late. Tasks that move data in place (buf_is_volume) are
  * neither orphans, nor do they wait for any.
  */
@@ -36,8 +38,8 @@ void orphans_init(struct orphans *o);
 void orphans_fini(struct orphans *o);
 
 /* The connection of @task has ended while the disk executes it. True: it is an
- * orphan until orphans_remove(), after done(). Thread: its worker, as for all
- * functions below. */
+ * orphan from now on, until orphans_remove(), after done(). Thread: its worker,
+ * as for all functions below. */
 bool orphans_add(struct scsi_task *task);
 /* For an orphan that is done. */
 void orphans_remove(struct scsi_task *task);

@@ -113,24 +113,26 @@ static void finish(void)
 /* ---- stuck requests ---- */
 
 static unsigned int released; /* lines of the log that were waited for */
-static unsigned int orphaned; /* the same */
 
-/* Waits until the log has more than @cnt lines with @text. */
+/* How many lines of the log have @text. */
+static unsigned int log_lines(const char *text)
+{
+	FILE *f = fopen(target.log, "r");
+	unsigned int seen = 0;
+	char line[512];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		seen += strstr(line, text) != NULL;
+	fclose(f);
+	return seen;
+}
+
+/* Waits until there are more than @cnt. */
 static void await_log(struct t_peer *p, const char *text, unsigned int cnt)
 {
-	unsigned int seen;
-
-	do {
-		char line[512];
-		FILE *f = fopen(target.log, "r");
-
-		assert_non_null(f);
-		seen = 0;
-		while (fgets(line, sizeof(line), f))
-			seen += strstr(line, text) != NULL;
-		fclose(f);
+	while (log_lines(text) <= cnt)
 		reactor_run_once(p->reactor, /* timeout_ms= */ 1);
-	} while (seen <= cnt);
 }
 
 /* Each stuck request has a line in the log. Waits for the next one, caused by
@@ -140,12 +142,8 @@ static void await_stuck(struct t_peer *p)
 	await_log(p, "is stuck, by a fault", released++);
 }
 
-/* Waits until the target has noticed the end of a connection with writes in the
- * store. */
-static void await_orphans(struct t_peer *p)
-{
-	await_log(p, "later writes to the same blocks wait", orphaned++);
-}
+/* When the target finds that later writes must wait, the log says so. */
+static const char orphan_text[] = "later writes to the same blocks wait";
 
 static void release(void)
 {
@@ -596,6 +594,7 @@ static unsigned int path_lun;
  */
 static void write_of_a_lost_path_stays_under_those_of_another(void **state)
 {
+	unsigned int lines;
 	uint64_t again;
 	uint64_t newer;
 
@@ -604,8 +603,9 @@ static void write_of_a_lost_path_stays_under_those_of_another(void **state)
 	log_in_b();
 	post_write(&a, 8, 8, NEW);
 	await_stuck(&a);
+	lines = log_lines(orphan_text);
 	t_peer_hang_up(&a);
-	await_orphans(&b);
+	await_log(&b, orphan_text, lines);
 	again = post_write(&b, 12, 8, NEW);
 	newer = post_write(&b, 8, 8, NEWER);
 	/* The other blocks are not affected, and reads do not wait. */
@@ -624,10 +624,37 @@ static void write_of_a_lost_path_stays_under_those_of_another(void **state)
 	finish();
 }
 
+static unsigned int path_cut_lun;
+
+/* The cable of the first path is cut: the target does not know that it is lost. */
+static void late_write_stays_under_those_of_another_path(void **state)
+{
+	unsigned int lines;
+	uint64_t newer;
+
+	use(path_cut_lun);
+	log_in_a();
+	log_in_b();
+	lines = log_lines(orphan_text);
+	post_write(&a, 8, 8, NEW);
+	await_stuck(&a);
+	await_log(&b, orphan_text, lines);
+	newer = post_write(&b, 8, 8, NEWER);
+	for (int i = 0; i < 20; i++)
+		expect_good(&b, post_write(&b, 32, 8, NEW));
+	assert_null(t_ini_rsp(&b.ini, newer));
+
+	release();
+	expect_good(&b, newer);
+	expect_file(8, "NNNNNNNN");
+	finish();
+}
+
 static unsigned int path_end_lun;
 
 static void write_that_waits_for_a_lost_path_can_be_ended(void **state)
 {
+	unsigned int lines;
 	uint64_t aborted;
 	uint64_t tmf;
 
@@ -636,8 +663,9 @@ static void write_that_waits_for_a_lost_path_can_be_ended(void **state)
 	log_in_b();
 	post_write(&a, 8, 8, NEW);
 	await_stuck(&a);
+	lines = log_lines(orphan_text);
 	t_peer_hang_up(&a);
-	await_orphans(&b);
+	await_log(&b, orphan_text, lines);
 	aborted = post_write(&b, 12, 8, NEWER);
 	post_write(&b, 8, 8, NEWER);
 	tmf = post_tmf(&b, SRP_TSK_ABORT_TASK, aborted);
@@ -785,6 +813,7 @@ static int begin(void **state)
 	late_lun = add_volume(false, ",fault=write:delay=30:every=2");
 	fence_lun = add_volume(false, ",fault=write:stuck:count=1");
 	path_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
+	path_cut_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
 	path_end_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
 	two_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
 	caw_lun = add_volume(false, ",fault=write:stuck:count=1");
@@ -818,6 +847,7 @@ int main(void)
 	T_ADD(&t, aborted_write_that_was_late_stays_under_a_newer_one);
 	T_ADD(&t, new_login_waits_for_the_old_write);
 	T_ADD(&t, write_of_a_lost_path_stays_under_those_of_another);
+	T_ADD(&t, late_write_stays_under_those_of_another_path);
 	T_ADD(&t, write_that_waits_for_a_lost_path_can_be_ended);
 	T_ADD(&t, reconnect_of_one_leaves_the_other_alone);
 	T_ADD(&t, retried_compare_and_write_tells_the_truth);
