@@ -230,6 +230,18 @@ static bool data_is_short(const struct ini_cmd *cmd)
 	return cmd->dir != INI_NO_DATA && cmd->data_len != cmd->len;
 }
 
+/*
+ * The flush of a stable write has failed. The error may be of other writes. A
+ * target that asks a file system reports it once only, LIO for example.
+ */
+static void blockdev_note_failed_flush(struct ini_volume *vol,
+				       const struct ini_cmd *cmd)
+{
+	if (cmd->status == SCSI_STATUS_CHECK_CONDITION ||
+	    cmd->status == SCSI_STATUS_TASK_ABORTED)
+		vol->losses++;
+}
+
 static void blockdev_flushed(struct ini_cmd *cmd, int err)
 {
 	struct srpi_io *sio = sio_of(container_of(cmd, struct io, cmd));
@@ -250,6 +262,8 @@ static void blockdev_flushed(struct ini_cmd *cmd, int err)
 	else if (err && sio->op == SRPI_FLUSH &&
 		 vol->losses_told < io_of(sio)->losses)
 		vol->losses_told = io_of(sio)->losses;
+	else if (err && sio->op != SRPI_FLUSH && !cmd->refused)
+		blockdev_note_failed_flush(vol, cmd);
 	/* The data to flush may have been lost before. */
 	else if (!err && io_of(sio)->losses != vol->losses)
 		err = -EIO;

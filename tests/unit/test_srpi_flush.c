@@ -278,6 +278,21 @@ static void stable_write_made_without_fua_is_flushed(void **state)
 	t_session_free(t);
 }
 
+/* A target may report a loss by one flush only. If the library has sent that
+ * flush, for a stable write, the next flush of the program fails as well. */
+static void failed_flush_of_a_stable_write_is_told(void **state)
+{
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->bad_syncs = 1;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, /* fua= */ true), -EIO);
+	assert_int_equal(t->syncs, 1);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
 /* ---- deferred errors: of an earlier command; the present command is not
  * executed ---- */
 
@@ -354,6 +369,7 @@ int main(void)
 	T_ADD(&table, write_through_loses_nothing);
 	T_ADD(&table, known_loss_is_told_without_a_cache);
 	T_ADD(&table, stable_write_made_without_fua_is_flushed);
+	T_ADD(&table, failed_flush_of_a_stable_write_is_told);
 	T_ADD_ROWS(&table, deferred_rows,
 		   deferred_error_is_not_the_commands_own);
 	T_ADD(&table, power_on_takes_the_cache_along);
