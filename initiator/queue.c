@@ -239,10 +239,15 @@ static void run_undone(struct reactor_msg *msg)
 {
 	struct srpi_session *s =
 		container_of(msg, struct srpi_session, queue.undone_msg);
+	struct list undone;
 	struct list *it;
 
 	s->queue.undone_sent = false;
-	while ((it = list_pop(&s->queue.undone))) {
+	/* What done() submits, and is refused again, waits for the next turn:
+	 * the program may try again until the target is back. */
+	list_init(&undone);
+	list_splice_tail(&undone, &s->queue.undone);
+	while ((it = list_pop(&undone))) {
 		struct ini_cmd *cmd = container_of(it, struct ini_cmd, node);
 
 		cmd_done(s, cmd, cmd->err);

@@ -94,6 +94,38 @@ static void refused_operation_has_no_answer(void **state)
 	t_session_free(t);
 }
 
+struct stubborn {
+	struct t_session *t;
+	unsigned int tries;
+};
+
+static void submit_again(struct srpi_io *io, int res)
+{
+	struct stubborn *p = io->arg;
+
+	if (++p->tries < 1000)
+		srpi_submit(p->t->session, io);
+}
+
+/* A program that submits again what was refused, as it may do until the target is
+ * back, must not keep the event loop from everything else. */
+static void refused_operation_that_is_submitted_again_waits(void **state)
+{
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+	struct stubborn p = { .t = t };
+	struct srpi_io io = {
+		.op = SRPI_FLUSH, .volume = 99, .done = submit_again, .arg = &p
+	};
+
+	srpi_submit(t->session, &io);
+	while (p.tries == 0)
+		t_session_turn(t);
+	assert_in_range(p.tries, 1, 10);
+	while (p.tries < 1000)
+		t_session_turn(t);
+	t_session_free(t);
+}
+
 /* ---- answers to discovery after a reconnect ---- */
 
 static const struct phase_row {
@@ -569,6 +601,7 @@ int main(void)
 	T_ADD_ROWS(&table, retry_rows,
 		   each_reason_to_try_again_counts_for_itself);
 	T_ADD(&table, refused_operation_has_no_answer);
+	T_ADD(&table, refused_operation_that_is_submitted_again_waits);
 	T_ADD_ROWS(&table, phase_rows, unit_that_is_ready_late_comes_back);
 	T_ADD_ROWS(&table, optional_rows,
 		   question_that_fails_fails_the_attempt);
