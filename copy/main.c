@@ -61,7 +61,7 @@ static int program_start_up(struct program *p, struct error *e)
 		return error_set(e, -errno, "no memory for %u requests: %s",
 				 p->o.requests, strerror(errno));
 	}
-	env->destination = p->o.destination;
+	env->destination = p->o.compare ? NULL : p->o.destination;
 	env->channels = p->o.channels;
 	env->timeout_ms = p->o.timeout_ms;
 	env->wait_ms = p->o.wait_ms;

@@ -37,10 +37,11 @@ struct place_env {
 	/* The memory that buffers lie in. Volumes register it. */
 	void *mem;
 	size_t mem_len;
-	const char *destination; /* as on the command line */
-	unsigned int channels;	 /* of each session; 0: libsrpi chooses */
-	int timeout_ms;		 /* of logging in */
-	int wait_ms;		 /* for a lost target */
+	/* As on the command line; NULL: nothing is written. */
+	const char *destination;
+	unsigned int channels; /* of each session; 0: libsrpi chooses */
+	int timeout_ms;	       /* of logging in */
+	int wait_ms;	       /* for a lost target */
 };
 
 enum place_op {

@@ -81,7 +81,9 @@ static int volume_link_connect(struct volume_link *link, const char *uri,
 	};
 	struct srpi_error why;
 
-	snprintf(purpose, sizeof(purpose), "srpcopy %s", env->destination);
+	if (writes)
+		snprintf(purpose, sizeof(purpose), "srpcopy %s",
+			 env->destination);
 	if (srpi_connect_wait(env->ctx, uri, &options, &link->session, &why))
 		return error_set(e, why.err, "%s", why.text);
 	link->state = SRPI_RUNNING;
@@ -313,6 +315,7 @@ static int place_volume_link(struct place_volume *v, struct place *other,
 			     struct error *e)
 {
 	const struct place_env *env = v->place.env;
+	bool writes;
 
 	if (other && other->kind == PLACE_VOLUME &&
 	    place_is_same_target(other->name, v->place.name)) {
@@ -325,9 +328,9 @@ static int place_volume_link(struct place_volume *v, struct place *other,
 		return error_set(e, -ENOMEM, "out of memory");
 	v->link->env = env;
 	v->link->users = 1;
-	return volume_link_connect(
-		v->link, v->place.name,
-		place_is_same_target(v->place.name, env->destination), e);
+	writes = env->destination &&
+		 place_is_same_target(v->place.name, env->destination);
+	return volume_link_connect(v->link, v->place.name, writes, e);
 }
 
 static void place_volume_names(const struct srpi_session *s, char *buf,

@@ -461,9 +461,16 @@ else
 fi
 # ---- a write of a copy that was killed
 
+# A comparison goes on meanwhile. It must not have the identifier of copies.
 t_target_stop TERM
-t_target --backing v1,fault=write:stuck:count=1
+cp v1 twin
+t_target --backing v1,layer=qos,bps=16M,fault=write:stuck:count=1
+has_login() { grep -q 'login of' "$T/target.log"; }
 is_stuck() { grep -q 'is stuck' "$T/target.log"; }
+srpcopy --compare twin "$URI/v1" 2>compare.err &
+compare=$!
+t_wait_for 10 has_login
+kill -STOP $compare
 leaves_a_write() {
 	srpcopy back "$URI/v1" 2>err &
 	copy=$!
@@ -472,6 +479,8 @@ leaves_a_write() {
 random back 0 $((4 * MIB))
 truncate -s $((4 * MIB)) back
 t_check 'a copy is killed with a write that is stuck' leaves_a_write
+kill -KILL $compare
+wait $compare 2>/dev/null
 if [ -s /etc/machine-id ]; then
 	t_check 'no other copy begins before that is done' \
 		fails 'cannot log in' srpcopy image "$URI/v1"
