@@ -60,7 +60,8 @@ struct ini_cmd {
 	 * the result of scsi_sense_to_errno(), -EIO, -ENODEV when the volume is
 	 * dead, or -ECANCELED after srpi_close(). The session retries commands
 	 * after unit attentions, deferred errors, and the status BUSY or TASK
-	 * ABORTED before.
+	 * ABORTED before; but not an aborted flush of a target that may not
+	 * report its failure again.
 	 */
 	void (*done)(struct ini_cmd *cmd, int err);
 

@@ -308,12 +308,26 @@ static enum ini_retry retry_reason(const struct ini_cmd *cmd, int err)
 	return INI_RETRY_ABORTED;
 }
 
-/* Sends @cmd again, now or later. False: it was sent too often. */
+/*
+ * Another initiator has aborted this flush. If it has failed before that, the
+ * target may not report the error again: LIO asks a file system or a disk of its
+ * kernel, which report it once. A target with a generation remembers it.
+ */
+static bool queue_hides_failure(const struct ini_cmd *cmd)
+{
+	return cmd->fence && cmd->status == SCSI_STATUS_TASK_ABORTED &&
+	       !cmd->volume->has_store && ini_volume_is_dirty(cmd->volume);
+}
+
+/* Sends @cmd again, now or later. False: that would not do, or it was sent too
+ * often. */
 static bool ini_queue_try_again(struct srpi_session *s, struct ini_cmd *cmd,
 				int err)
 {
 	enum ini_retry why = retry_reason(cmd, err);
 
+	if (queue_hides_failure(cmd))
+		return false;
 	if (++cmd->tries[why] >= tries_max[why] || !queue_takes(s, cmd))
 		return false;
 	if (why != INI_RETRY_BUSY) {

@@ -293,6 +293,38 @@ static void failed_flush_of_a_stable_write_is_told(void **state)
 	t_session_free(t);
 }
 
+/* Another initiator resets the unit, and the disk of the target fails meanwhile. A
+ * target that asks a file system has the error then, and does not get it again.
+ * One that reports a generation remembers it. */
+static const struct aborted_row {
+	const char *name;
+	bool has_store;
+	bool write;
+	int res;
+	unsigned int syncs; /* that the target carries out */
+} aborted_rows[] = {
+	{ "a generation is reported", true, true, 0, 1 },
+	{ "no generation", false, true, -EIO, 0 },
+	{ "no generation, nothing written", false, false, 0, 1 },
+};
+
+static void aborted_flush_may_have_failed(void **state)
+{
+	const struct aborted_row *row = *state;
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.mode = MODE_CACHE, .has_store = row->has_store });
+
+	if (row->write)
+		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->override = (struct t_override){ .opcode = 0x35,
+					   .status = SCSI_STATUS_TASK_ABORTED,
+					   .cnt = 1 };
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), row->res);
+	assert_int_equal(t->syncs, row->syncs);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
 /* ---- deferred errors: of an earlier command; the present command is not
  * executed ---- */
 
@@ -370,6 +402,7 @@ int main(void)
 	T_ADD(&table, known_loss_is_told_without_a_cache);
 	T_ADD(&table, stable_write_made_without_fua_is_flushed);
 	T_ADD(&table, failed_flush_of_a_stable_write_is_told);
+	T_ADD_ROWS(&table, aborted_rows, aborted_flush_may_have_failed);
 	T_ADD_ROWS(&table, deferred_rows,
 		   deferred_error_is_not_the_commands_own);
 	T_ADD(&table, power_on_takes_the_cache_along);
