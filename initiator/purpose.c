@@ -114,4 +114,5 @@ void ini_purpose_release(struct srpi_session *s)
 {
 	if (s->purpose_lock >= 0)
 		close(s->purpose_lock);
+	s->purpose_lock = -1;
 }

@@ -35,7 +35,6 @@ static void session_free(struct srpi_session *s)
 	free(s->zeroes);
 	ini_volumes_free(s);
 	ini_paths_free(s);
-	ini_purpose_release(s);
 	s->ctx->sessions--;
 	free(s);
 }
@@ -58,6 +57,9 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 	s->closed = closed;
 	s->closed_arg = arg;
 	s->closing = true;
+	/* It does not log in any more. The next session of the program should
+	 * end what the target still has of this one. */
+	ini_purpose_release(s);
 	ini_session_enter(s, SRPI_CLOSED, NULL);
 	ini_reconnect_stop(s);
 	ini_keep_alive_stop(s);

@@ -283,7 +283,7 @@ int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
 /* Sets s->initiator for what s->options.purpose says. May wait. Thread: setup.
  * False: it cannot. */
 bool ini_purpose_claim(struct srpi_session *s);
-/* Lets other sessions have it. */
+/* Lets other sessions have it. Again is fine. */
 void ini_purpose_release(struct srpi_session *s);
 
 /* ---- queue.c ---- */

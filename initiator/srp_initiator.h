@@ -256,9 +256,9 @@ struct srpi_options {
 	 * identifier is made from this text and the machine. It is the same after
 	 * a restart of the program, so the target ends the old session before it
 	 * accepts the new one, and none of the old commands is executed later.
-	 * While another session of the machine has the identifier, another one is
-	 * used; a session that is ending is waited for, up to 2 seconds, within
-	 * srpi_connect(). Random without /etc/machine-id.
+	 * A session has the identifier until srpi_close(). Until then, another
+	 * session of the machine gets another one; srpi_connect() waits up to 2
+	 * seconds for a process that is ending. Random without /etc/machine-id.
 	 */
 	const char *purpose;
 };

@@ -512,6 +512,41 @@ static void purpose_has_one_identifier_at_a_time(void **state)
 	t_session_free(t);
 }
 
+static void link_connected(struct srpi_session *s, const struct srpi_error *e,
+			   void *arg)
+{
+}
+
+/* As a program does that begins again when a session is lost. The new session ends
+ * what the target still has of the old one. */
+static void session_that_is_closing_has_no_identifier(void **state)
+{
+	char purpose[32], uri[64], first[SRPI_PORT_SIZE];
+	const struct t_session_options o = { .purpose = purpose };
+	struct srpi_options so = { .struct_size = sizeof(so),
+				   .purpose = purpose };
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+	struct srpi_session *next;
+	struct srpi_error e;
+	struct t_session *t;
+
+	if (access("/etc/machine-id", R_OK))
+		T_SKIP("no /etc/machine-id");
+	snprintf(purpose, sizeof(purpose), "close, %d", getpid());
+	t = t_session_new(&o);
+	link_note_initiator(t, first);
+	snprintf(uri, sizeof(uri), "srp+tcp://%s", t->addr);
+	t->closes_from = LOST;
+	t_session_close_from(t, LOST);
+	assert_int_equal(
+		srpi_connect(t->ctx, uri, &so, link_connected, t, &next, &e),
+		0);
+	srpi_session_info(next, &info);
+	assert_string_equal(info.initiator, first);
+	srpi_close_wait(t->ctx, next);
+	t_session_free(t);
+}
+
 int main(void)
 {
 	static struct t_table table;
@@ -529,5 +564,6 @@ int main(void)
 	T_ADD(&table, target_that_asks_without_end_is_left);
 	T_ADD_ROWS(&table, close_rows, session_is_closed_from_a_callback);
 	T_ADD(&table, purpose_has_one_identifier_at_a_time);
+	T_ADD(&table, session_that_is_closing_has_no_identifier);
 	return t_run(&table);
 }
