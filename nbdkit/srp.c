@@ -162,6 +162,7 @@ static int srpkit_log_in(struct srpi_error *e)
 		.struct_size = sizeof(options),
 		.state_changed = srpkit_state_changed,
 		.volume_event = srpkit_volume_event,
+		.dev_loss_ms = SRPI_OFF,
 		.purpose = purpose,
 	};
 	int err = srpi_ctx_create(&ctx_options, &srpkit.ctx, e);

@@ -695,6 +695,19 @@ static void lost_session_is_logged(void **state)
 			    "connected again: by another path");
 }
 
+static void look_at_times(const void *arg)
+{
+	T_MUST(start());
+	T_MUST(t_srpi_login.options.dev_loss_ms == SRPI_OFF);
+	stop();
+}
+
+/* Nobody mounts again, as after the end of the session of a mount. */
+static void lost_target_is_never_given_up(void **state)
+{
+	in_child(look_at_times, NULL);
+}
+
 static void grow(struct srpi_session *s)
 {
 	const struct srpi_options *o = &t_srpi_login.options;
@@ -748,6 +761,7 @@ int main(void)
 	T_ADD(&t, flush_of_another_covers_who_has_left);
 	T_ADD(&t, many_threads);
 	T_ADD(&t, lost_session_is_logged);
+	T_ADD(&t, lost_target_is_never_given_up);
 	T_ADD(&t, new_client_sees_the_new_size);
 	return t_run(&t);
 }
