@@ -175,20 +175,38 @@ static int srpkit_log_in(struct srpi_error *e)
 	return err;
 }
 
-/* By name, or by its LUN. False: there is none. */
-static bool srpkit_find(const char *name, unsigned int *ret_volume)
+static bool srpkit_find_name(const char *name, unsigned int *ret_volume)
+{
+	unsigned int i = 0;
+
+	while (i < srpkit.volume_cnt && strcmp(srpkit.volumes[i].name, name))
+		i++;
+	if (i == srpkit.volume_cnt)
+		return false;
+	*ret_volume = i;
+	return true;
+}
+
+static bool srpkit_find_lun(const char *text, unsigned int *ret_volume)
 {
 	char lun[16];
 
 	for (unsigned int i = 0; i < srpkit.volume_cnt; i++) {
 		snprintf(lun, sizeof(lun), "%u", srpkit.volumes[i].lun);
-		if (!strcmp(srpkit.volumes[i].name, name) ||
-		    !strcmp(lun, name)) {
+		if (!strcmp(lun, text)) {
 			*ret_volume = i;
 			return true;
 		}
 	}
 	return false;
+}
+
+/* By name, or by its LUN, as srpi_volume_find() does: the name of one may be the
+ * LUN of another. False: there is none. */
+static bool srpkit_find(const char *name, unsigned int *ret_volume)
+{
+	return srpkit_find_name(name, ret_volume) ||
+	       srpkit_find_lun(name, ret_volume);
 }
 
 /* That of the URI, or the only one, is the default. */

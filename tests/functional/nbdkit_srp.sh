@@ -112,6 +112,22 @@ t_check 'a read-only one' info_has is_read_only true \
 	"nbd+unix:///ro?socket=$S"
 fails() { ! "$@"; }
 t_check 'none by another name' fails nbdinfo "nbd+unix:///nosuch?socket=$S"
+t_check 'one by its LUN' info_has export-size 8388608 \
+	"nbd+unix:///2?socket=$S"
+kill "$SERVER"
+wait "$SERVER"
+
+# The name of one is the LUN of another.
+kill "$T_TARGET"
+wait "$T_TARGET"
+t_target --backing ram:8M,name=1 --backing ram:16M,name=0
+serve "$URI"
+t_check 'a name goes before a LUN' info_has export-size 16777216 \
+	"nbd+unix:///0?socket=$S"
+kill "$SERVER"
+wait "$SERVER"
+serve "$URI/0"
+t_check 'also in the URI' info_has export-size 16777216 "$U"
 kill "$SERVER"
 wait "$SERVER"
 
