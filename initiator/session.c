@@ -15,6 +15,10 @@ void ini_session_enter(struct srpi_session *s, enum srpi_state state,
 	struct srpi_error e;
 
 	s->state = state;
+	/* It does not log in any more. The next session of the program should
+	 * end what the target still has of this one. */
+	if (state == SRPI_LOST || state == SRPI_CLOSED)
+		ini_purpose_release(s);
 	if (state == SRPI_RUNNING)
 		ini_keep_alive_start(s);
 	if (first || state == SRPI_CLOSED || !s->options.state_changed)
@@ -57,9 +61,6 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 	s->closed = closed;
 	s->closed_arg = arg;
 	s->closing = true;
-	/* It does not log in any more. The next session of the program should
-	 * end what the target still has of this one. */
-	ini_purpose_release(s);
 	ini_session_enter(s, SRPI_CLOSED, NULL);
 	ini_reconnect_stop(s);
 	ini_keep_alive_stop(s);

@@ -256,9 +256,10 @@ struct srpi_options {
 	 * identifier is made from this text and the machine. It is the same after
 	 * a restart of the program, so the target ends the old session before it
 	 * accepts the new one, and none of the old commands is executed later.
-	 * A session has the identifier until srpi_close(). Until then, another
-	 * session of the machine gets another one; srpi_connect() waits up to 2
-	 * seconds for a process that is ending. Random without /etc/machine-id.
+	 * A session has the identifier until it is LOST or CLOSED. Until then,
+	 * another session of the machine gets another one; srpi_connect() waits
+	 * up to 2 seconds for a process that is ending. Random without
+	 * /etc/machine-id.
 	 */
 	const char *purpose;
 };

@@ -517,12 +517,26 @@ static void link_connected(struct srpi_session *s, const struct srpi_error *e,
 {
 }
 
+static const struct ended_row {
+	const char *name;
+	bool is_lost; /* and is not closed before the next one begins */
+} ended_rows[] = {
+	{ "it is closing", false },
+	{ "it is lost", true },
+};
+
 /* As a program does that begins again when a session is lost. The new session ends
  * what the target still has of the old one. */
-static void session_that_is_closing_has_no_identifier(void **state)
+static void session_that_has_ended_has_no_identifier(void **state)
 {
+	const struct ended_row *row = *state;
 	char purpose[32], uri[64], first[SRPI_PORT_SIZE];
-	const struct t_session_options o = { .purpose = purpose };
+	const struct t_session_options o = { .purpose = purpose,
+					     .mode = MODE_CACHE,
+					     .has_store = true,
+					     .is_memory = true,
+					     .comes_back = true,
+					     .generation = 1 };
 	struct srpi_options so = { .struct_size = sizeof(so),
 				   .purpose = purpose };
 	struct srpi_session_info info = { .struct_size = sizeof(info) };
@@ -532,12 +546,17 @@ static void session_that_is_closing_has_no_identifier(void **state)
 
 	if (access("/etc/machine-id", R_OK))
 		T_SKIP("no /etc/machine-id");
-	snprintf(purpose, sizeof(purpose), "close, %d", getpid());
+	snprintf(purpose, sizeof(purpose), "ended, %d", getpid());
 	t = t_session_new(&o);
 	link_note_initiator(t, first);
 	snprintf(uri, sizeof(uri), "srp+tcp://%s", t->addr);
-	t->closes_from = LOST;
-	t_session_close_from(t, LOST);
+	if (row->is_lost) {
+		t_session_lose(t, 2, SCSI_ASC_NEXUS_LOSS);
+		assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
+	} else {
+		t->closes_from = LAST;
+		t_session_close_from(t, LAST);
+	}
 	assert_int_equal(
 		srpi_connect(t->ctx, uri, &so, link_connected, t, &next, &e),
 		0);
@@ -564,6 +583,7 @@ int main(void)
 	T_ADD(&table, target_that_asks_without_end_is_left);
 	T_ADD_ROWS(&table, close_rows, session_is_closed_from_a_callback);
 	T_ADD(&table, purpose_has_one_identifier_at_a_time);
-	T_ADD(&table, session_that_is_closing_has_no_identifier);
+	T_ADD_ROWS(&table, ended_rows,
+		   session_that_has_ended_has_no_identifier);
 	return t_run(&table);
 }
