@@ -62,6 +62,19 @@ static void volume_link_changed(struct srpi_session *s, enum srpi_state state,
 		log_info("%s; still trying", why->text);
 }
 
+/* After a kill, the target may still have writes of this copy. */
+static void volume_link_warn_of_identifier(const struct volume_link *link)
+{
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+
+	srpi_session_info(link->session, &info);
+	if (*info.purpose_fault)
+		log_warn("the next copy will be another initiator for the "
+			 "target, which then does not end what this one has "
+			 "left: %s; give the URI initiator=",
+			 info.purpose_fault);
+}
+
 /* @writes: the destination is there. A copy that was killed may have left writes,
  * which must not be done after those of this one. */
 static int volume_link_connect(struct volume_link *link, const char *uri,
@@ -87,6 +100,7 @@ static int volume_link_connect(struct volume_link *link, const char *uri,
 	if (srpi_connect_wait(env->ctx, uri, &options, &link->session, &why))
 		return error_set(e, why.err, "%s", why.text);
 	link->state = SRPI_RUNNING;
+	volume_link_warn_of_identifier(link);
 	if (srpi_mem_register(link->session, env->mem, env->mem_len, &link->mem,
 			      &why))
 		return error_set(e, why.err, "%s", why.text);

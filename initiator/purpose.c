@@ -92,21 +92,39 @@ static int purpose_await_lock(const struct srp_port_id *id, int ms)
 	return lock;
 }
 
+/* Why @number is not 0, or -1: no identifier is locked. */
+static const char *purpose_fault(int number, int lock)
+{
+	if (number == 0)
+		return "";
+	if (number > 0)
+		return "another session of this machine has the identifier";
+	return lock == -EADDRINUSE
+		       ? "other sessions of this machine have all identifiers"
+		       : "the system refuses the Unix socket that locks it";
+}
+
 bool ini_purpose_claim(struct srpi_session *s)
 {
 	char machine[65];
 	int lock = -EADDRINUSE;
+	unsigned int n = 0;
 
 	purpose_read_machine(machine, sizeof(machine));
-	if (!*machine)
+	if (!*machine) {
+		s->purpose_fault = "this machine has no /etc/machine-id";
 		return false;
-	for (unsigned int n = 0; n < NUMBER_MAX && lock == -EADDRINUSE; n++) {
+	}
+	for (; n < NUMBER_MAX && lock == -EADDRINUSE; n++) {
 		if (purpose_make_id(s->options.purpose, machine, n,
-				    &s->initiator))
+				    &s->initiator)) {
+			s->purpose_fault = "out of memory";
 			return false;
+		}
 		lock = purpose_await_lock(&s->initiator, n ? 0 : WAIT_MS);
 	}
 	s->purpose_lock = lock < 0 ? -1 : lock;
+	s->purpose_fault = purpose_fault(lock < 0 ? -1 : (int)n - 1, lock);
 	return lock >= 0;
 }
 

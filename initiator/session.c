@@ -206,6 +206,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	s->connected_arg = arg;
 	ini_options_set_defaults(&s->options);
 	s->purpose_lock = -1;
+	s->purpose_fault = "";
 	choose_initiator(s);
 	s->options.identity = NULL; /* the caller's */
 	s->options.purpose = NULL;
@@ -247,6 +248,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.gid = s->conn.gid,
 		.pkey = s->conn.negotiated.pkey,
 		.sl = s->conn.negotiated.sl,
+		.purpose_fault = s->purpose_fault,
 	};
 
 	srp_port_id_format(&s->initiator, info.initiator);

@@ -209,7 +209,8 @@ struct srpi_session {
 	struct xp_uri uri;
 	struct srpi_options options;
 	struct srp_port_id initiator;
-	int purpose_lock; /* see purpose.c; -1: none */
+	int purpose_lock;	   /* see purpose.c; -1: none */
+	const char *purpose_fault; /* as srpi_session_info() reports it */
 
 	struct ini_paths paths;
 	enum xp_kind kind;

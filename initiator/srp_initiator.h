@@ -259,7 +259,7 @@ struct srpi_options {
 	 * A session has the identifier until it is LOST or CLOSED. Until then,
 	 * another session of the machine gets another one; srpi_connect() waits
 	 * up to 2 seconds for a process that is ending. Random without
-	 * /etc/machine-id.
+	 * /etc/machine-id. srpi_session_info.purpose_fault says so.
 	 */
 	const char *purpose;
 };
@@ -320,6 +320,10 @@ struct srpi_session_info {
 	const char *gid;	 /* ours, "fe80::1" */
 	unsigned int pkey;
 	unsigned int sl; /* service level */
+	/* Why our port identifier is not the one that the next session with this
+	 * srpi_options.purpose will have, most likely; "": it is, or the options
+	 * name no purpose. */
+	const char *purpose_fault;
 };
 
 void srpi_session_info(const struct srpi_session *s,

@@ -314,6 +314,19 @@ static bool srpkit_turn(void)
 	return go_on;
 }
 
+/* After a kill, the target may still have writes of this process. */
+static void srpkit_warn_of_identifier(void)
+{
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+
+	srpi_session_info(srpkit.session, &info);
+	if (*info.purpose_fault)
+		nbdkit_error("the next start will be another initiator for the "
+			     "target, which then does not end what this one "
+			     "has left: %s; give the URI initiator=",
+			     info.purpose_fault);
+}
+
 static void *srpkit_main(void *arg)
 {
 	struct srpi_error e = { 0 };
@@ -329,6 +342,7 @@ static void *srpkit_main(void *arg)
 	pthread_cond_broadcast(&srpkit.state_changed);
 	pthread_mutex_unlock(&srpkit.lock);
 	if (!err) {
+		srpkit_warn_of_identifier();
 		while (srpkit_turn())
 			;
 	}

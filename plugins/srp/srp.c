@@ -249,6 +249,20 @@ static int srpst_choose(struct srpst_vol *vol, struct srpi_error *e)
 	return 0;
 }
 
+/* After a kill, the other target may still have writes of this process. */
+static void srpst_warn_of_identifier(const struct srpst_vol *vol)
+{
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+
+	srpi_session_info(vol->session, &info);
+	if (*info.purpose_fault)
+		srpst_host->log(vol->vol, RBP_WARNING,
+				"the next start will be another initiator for "
+				"the target, which then does not end what this "
+				"one has left: %s; give the URI initiator=",
+				info.purpose_fault);
+}
+
 static int srpst_connect(struct srpst_vol *vol, struct srpi_error *e)
 {
 	char purpose[1024];
@@ -277,7 +291,10 @@ static int srpst_connect(struct srpst_vol *vol, struct srpi_error *e)
 					(size_t)SRPST_BUFFER_CNT *
 						SRPST_BUFFER_LEN,
 					&vol->mem, e);
-	return err ? err : srpst_choose(vol, e);
+	if (err)
+		return err;
+	srpst_warn_of_identifier(vol);
+	return srpst_choose(vol, e);
 }
 
 static void srpst_disconnect(struct srpst_vol *vol)

@@ -314,6 +314,7 @@ class SessionBase(Generic[V]):
             gid=text_of(c.gid),
             pkey=int(c.pkey),
             sl=int(c.sl),
+            purpose_fault=text_of(c.purpose_fault),
         )
 
     @property

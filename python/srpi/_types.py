@@ -128,6 +128,8 @@ class SessionInfo(NamedTuple):
     gid: str  # ours, "fe80::1"
     pkey: int
     sl: int  # service level
+    # Why the initiator is not that of the purpose; "": it is, or there is none.
+    purpose_fault: str
 
 
 class Stats(NamedTuple):

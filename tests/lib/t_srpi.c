@@ -173,6 +173,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.initiator = "me",
 		.channels = 1,
 		.volume = s->wanted ? s->wanted : "",
+		.purpose_fault = s->purpose_fault ? s->purpose_fault : "",
 	};
 }
 

@@ -18,6 +18,7 @@ struct srpi_session {
 	struct srpi_volume_info info;
 	unsigned int volumes; /* 1. More of them are the same volume */
 	const char *wanted;   /* the volume that the URI names; NULL: none */
+	const char *purpose_fault; /* NULL: "" */
 	enum srpi_state state;
 	struct srpi_session_stats stats; /* but for commands: cnt */
 	uint8_t *disk;			 /* info.size bytes */

@@ -695,6 +695,20 @@ static void lost_session_is_logged(void **state)
 			    "connected again: by another path");
 }
 
+static void start_as_another(const void *arg)
+{
+	world.target->purpose_fault = "there is another one";
+	T_MUST(start());
+	stop();
+}
+
+/* Another process of the machine serves the same URI, say. */
+static void start_as_another_initiator_is_logged(void **state)
+{
+	in_child(start_as_another, NULL);
+	assert_non_null(strstr(world.shared->error, "there is another one"));
+}
+
 static void look_at_times(const void *arg)
 {
 	T_MUST(start());
@@ -761,6 +775,7 @@ int main(void)
 	T_ADD(&t, flush_of_another_covers_who_has_left);
 	T_ADD(&t, many_threads);
 	T_ADD(&t, lost_session_is_logged);
+	T_ADD(&t, start_as_another_initiator_is_logged);
 	T_ADD(&t, lost_target_is_never_given_up);
 	T_ADD(&t, new_client_sees_the_new_size);
 	return t_run(&t);

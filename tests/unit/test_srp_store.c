@@ -472,6 +472,18 @@ static void lose_for_good(struct srpi_session *s)
 	o->state_changed(s, SRPI_LOST, &why, o->state_arg);
 }
 
+/* Another process of the machine serves the same URI, say. */
+static void start_as_another_initiator_is_logged(void **state)
+{
+	char msg[600] = "";
+
+	begin();
+	target->purpose_fault = "there is another one";
+	assert_int_equal(open_volume("//host/disk", 15, msg, sizeof(msg)), 0);
+	assert_non_null(strstr(host.log, "there is another one"));
+	stop();
+}
+
 /* Errors have a limit of their own in the log, which warnings do not use up. */
 static void lost_session_is_logged(void **state)
 {
@@ -503,6 +515,7 @@ int main(void)
 	T_ADD(&t, refused_flush);
 	T_ADD(&t, more_requests_than_buffers);
 	T_ADD(&t, volume_grows);
+	T_ADD(&t, start_as_another_initiator_is_logged);
 	T_ADD(&t, lost_session_is_logged);
 	return t_run(&t);
 }

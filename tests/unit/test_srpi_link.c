@@ -496,9 +496,11 @@ static void purpose_has_one_identifier_at_a_time(void **state)
 	snprintf(purpose, sizeof(purpose), "a test, %d", getpid());
 	t = t_session_new(&o);
 	link_note_initiator(t, first);
+	assert_string_equal(t->session->purpose_fault, "");
 	u = t_session_new(&o);
 	link_note_initiator(u, second);
 	assert_string_not_equal(first, second);
+	assert_string_not_equal(u->session->purpose_fault, "");
 	t_session_free(t);
 	t = t_session_new(&o);
 	link_note_initiator(t, again);
