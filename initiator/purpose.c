@@ -9,11 +9,13 @@
  *
  * Two sessions that run must not share an identifier: each would end the other
  * one. So a session locks its identifier, by a name in the abstract name space of
- * Unix sockets, which the kernel removes with the process.
+ * Unix sockets, which the kernel removes with the process. A child that is forked
+ * must not keep the name when the program that has the session is killed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,50 @@
  * memory. */
 #define WAIT_MS 2000
 #define ASK_MS	20
+
+/* Sessions that have a lock; on any threads. */
+static struct {
+	pthread_once_t once;
+	pthread_mutex_t mutex;
+	struct list sessions;
+} purpose_held = { .once = PTHREAD_ONCE_INIT,
+		   .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- forked children ---- */
+
+static void purpose_before_fork(void)
+{
+	pthread_mutex_lock(&purpose_held.mutex);
+}
+
+static void purpose_in_parent(void)
+{
+	pthread_mutex_unlock(&purpose_held.mutex);
+}
+
+static void purpose_in_child(void)
+{
+	struct list *it;
+
+	while ((it = list_pop(&purpose_held.sessions))) {
+		struct srpi_session *s =
+			container_of(it, struct srpi_session, purpose_node);
+
+		close(s->purpose_lock);
+		s->purpose_lock = -1;
+	}
+	pthread_mutex_unlock(&purpose_held.mutex);
+}
+
+/* Without memory, children keep the names. */
+static void purpose_init(void)
+{
+	list_init(&purpose_held.sessions);
+	pthread_atfork(purpose_before_fork, purpose_in_parent,
+		       purpose_in_child);
+}
+
+/* ---- identifiers ---- */
 
 /* "" if the machine has none. */
 static void purpose_read_machine(char *buf, size_t len)
@@ -59,8 +105,10 @@ static int purpose_make_id(const char *purpose, const char *machine,
 	return 0;
 }
 
-/* The lock, or -EADDRINUSE, or another negative errno. */
-static int purpose_lock(const struct srp_port_id *id)
+/* ---- locks ---- */
+
+/* A socket, or -EADDRINUSE, or another negative errno. */
+static int purpose_bind(const struct srp_port_id *id)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	char port[SRPI_PORT_SIZE];
@@ -81,56 +129,74 @@ static int purpose_lock(const struct srp_port_id *id)
 	return err;
 }
 
-static int purpose_await_lock(const struct srp_port_id *id, int ms)
+/* 0, or a negative errno. */
+static int purpose_lock(struct srpi_session *s)
 {
-	int lock;
+	int fd;
 
-	while ((lock = purpose_lock(id)) == -EADDRINUSE && ms > 0) {
+	pthread_mutex_lock(&purpose_held.mutex);
+	fd = purpose_bind(&s->initiator);
+	if (fd >= 0) {
+		s->purpose_lock = fd;
+		list_add_tail(&purpose_held.sessions, &s->purpose_node);
+	}
+	pthread_mutex_unlock(&purpose_held.mutex);
+	return fd < 0 ? fd : 0;
+}
+
+static int purpose_await_lock(struct srpi_session *s, int ms)
+{
+	int err;
+
+	while ((err = purpose_lock(s)) == -EADDRINUSE && ms > 0) {
 		poll(NULL, 0, ASK_MS);
 		ms -= ASK_MS;
 	}
-	return lock;
+	return err;
 }
 
-/* Why @number is not 0, or -1: no identifier is locked. */
-static const char *purpose_fault(int number, int lock)
+/* Why @number is not 0. @err: why no number is locked. */
+static const char *purpose_fault(unsigned int number, int err)
 {
-	if (number == 0)
-		return "";
-	if (number > 0)
-		return "another session of this machine has the identifier";
-	return lock == -EADDRINUSE
-		       ? "other sessions of this machine have all identifiers"
-		       : "the system refuses the Unix socket that locks it";
+	if (err == -EADDRINUSE)
+		return "other sessions of this machine have all identifiers";
+	if (err == -ENOMEM)
+		return "out of memory";
+	if (err)
+		return "the system refuses the Unix socket that locks it";
+	return number ? "another session of this machine has the identifier"
+		      : "";
 }
 
 bool ini_purpose_claim(struct srpi_session *s)
 {
 	char machine[65];
-	int lock = -EADDRINUSE;
 	unsigned int n = 0;
+	int err;
 
 	purpose_read_machine(machine, sizeof(machine));
 	if (!*machine) {
 		s->purpose_fault = "this machine has no /etc/machine-id";
 		return false;
 	}
-	for (; n < NUMBER_MAX && lock == -EADDRINUSE; n++) {
-		if (purpose_make_id(s->options.purpose, machine, n,
-				    &s->initiator)) {
-			s->purpose_fault = "out of memory";
-			return false;
-		}
-		lock = purpose_await_lock(&s->initiator, n ? 0 : WAIT_MS);
-	}
-	s->purpose_lock = lock < 0 ? -1 : lock;
-	s->purpose_fault = purpose_fault(lock < 0 ? -1 : (int)n - 1, lock);
-	return lock >= 0;
+	pthread_once(&purpose_held.once, purpose_init);
+	do {
+		err = purpose_make_id(s->options.purpose, machine, n,
+				      &s->initiator);
+		if (!err)
+			err = purpose_await_lock(s, n ? 0 : WAIT_MS);
+	} while (err == -EADDRINUSE && ++n < NUMBER_MAX);
+	s->purpose_fault = purpose_fault(n, err);
+	return !err;
 }
 
 void ini_purpose_release(struct srpi_session *s)
 {
-	if (s->purpose_lock >= 0)
-		close(s->purpose_lock);
+	if (s->purpose_lock < 0)
+		return;
+	pthread_mutex_lock(&purpose_held.mutex);
+	list_del(&s->purpose_node);
+	close(s->purpose_lock);
 	s->purpose_lock = -1;
+	pthread_mutex_unlock(&purpose_held.mutex);
 }

@@ -210,6 +210,7 @@ struct srpi_session {
 	struct srpi_options options;
 	struct srp_port_id initiator;
 	int purpose_lock;	   /* see purpose.c; -1: none */
+	struct list purpose_node;  /* while there is a lock */
 	const char *purpose_fault; /* as srpi_session_info() reports it */
 
 	struct ini_paths paths;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "initiator/session.h"
@@ -514,6 +515,38 @@ static void purpose_has_one_identifier_at_a_time(void **state)
 	t_session_free(t);
 }
 
+/* A child that is forked, and runs no other program, lives longer than the
+ * session. */
+static void forked_child_keeps_no_identifier(void **state)
+{
+	char purpose[32], first[SRPI_PORT_SIZE], again[SRPI_PORT_SIZE], c;
+	const struct t_session_options o = { .purpose = purpose };
+	struct t_session *t;
+	int ends[2];
+	pid_t pid;
+
+	if (access("/etc/machine-id", R_OK))
+		T_SKIP("no /etc/machine-id");
+	snprintf(purpose, sizeof(purpose), "fork, %d", getpid());
+	t = t_session_new(&o);
+	link_note_initiator(t, first);
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(ends[1]);
+		_exit(read(ends[0], &c, 1) != 0);
+	}
+	close(ends[0]);
+	t_session_free(t);
+	t = t_session_new(&o);
+	link_note_initiator(t, again);
+	close(ends[1]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_string_equal(again, first);
+	t_session_free(t);
+}
+
 static void link_connected(struct srpi_session *s, const struct srpi_error *e,
 			   void *arg)
 {
@@ -585,6 +618,7 @@ int main(void)
 	T_ADD(&table, target_that_asks_without_end_is_left);
 	T_ADD_ROWS(&table, close_rows, session_is_closed_from_a_callback);
 	T_ADD(&table, purpose_has_one_identifier_at_a_time);
+	T_ADD(&table, forked_child_keeps_no_identifier);
 	T_ADD_ROWS(&table, ended_rows,
 		   session_that_has_ended_has_no_identifier);
 	return t_run(&table);
