@@ -169,7 +169,8 @@ bool ini_channel_sent_before(const struct ini_channel *ch, uint64_t lun,
 	for (unsigned int i = 0; ch->busy && i < ch->slot_cnt; i++) {
 		const struct ini_cmd *cmd = ch->slots[i].cmd;
 
-		if (cmd && cmd->lun == lun && cmd->sent_no < sent_no)
+		if (cmd && cmd->lun == lun &&
+		    (cmd->sent_no < sent_no || ch->slots[i].answered))
 			return true;
 	}
 	return false;

@@ -144,7 +144,8 @@ static inline bool ini_channel_can_send(const struct ini_channel *ch)
 /* The command in flight that was sent first. NULL: there is none. */
 struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch);
 
-/* Has a command of LUN @lun, sent before number @sent_no, no answer yet? */
+/* Has a command of LUN @lun, sent before number @sent_no, no answer yet? Or has
+ * any other one an answer that answered() has not told? */
 bool ini_channel_sent_before(const struct ini_channel *ch, uint64_t lun,
 			     uint64_t sent_no);
 

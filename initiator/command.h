@@ -15,6 +15,7 @@
  * descriptor, or the response to GET LBA STATUS with one. */
 #define INI_PARAM_MAX 32
 
+struct ini_channel;
 struct ini_volume;
 
 enum ini_dir {
@@ -49,10 +50,12 @@ struct ini_cmd {
 	struct xp_mr *mr; /* that buf lies in */
 	uint8_t param[INI_PARAM_MAX];
 	/*
-	 * When the command succeeds, done() waits until all commands that were
-	 * sent to this LUN before it have responses, and the session is
-	 * RUNNING. A flush needs this: those responses may report a loss, and
-	 * responses of several channels come in any order.
+	 * When the command succeeds, done() waits until all other responses of
+	 * this LUN have come that the target may have sent before, and the
+	 * session is RUNNING. A flush needs this: one of those may report a
+	 * loss, and responses of several channels come in any order. On its own
+	 * channel, these are the commands that were sent before; on others, all
+	 * that are in flight when it is answered.
 	 */
 	bool fence;
 	/*
@@ -78,6 +81,9 @@ struct ini_cmd {
 	uint64_t sent_us; /* when it was sent last */
 	uint64_t sent_no; /* its number among all sent commands of the
 			   * session */
+	const struct ini_channel
+		*answered_on; /* with fence, when it is done ... */
+	uint64_t answered_no; /* ... and the number that sent_no had reached */
 	unsigned int tries[INI_RETRIES];
 	bool is_question; /* of discovery: never held, never sent again */
 	int err;

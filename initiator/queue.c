@@ -347,8 +347,12 @@ static bool is_fenced(const struct srpi_session *s, const struct ini_cmd *cmd)
 	if (s->state != SRPI_RUNNING)
 		return true;
 	for (unsigned int i = 0; i < s->channel_cnt; i++) {
-		if (ini_channel_sent_before(s->channels[i], cmd->lun,
-					    cmd->sent_no))
+		const struct ini_channel *ch = s->channels[i];
+
+		if (ini_channel_sent_before(ch, cmd->lun,
+					    ch == cmd->answered_on
+						    ? cmd->sent_no
+						    : cmd->answered_no))
 			return true;
 	}
 	return false;
@@ -408,10 +412,15 @@ static void queue_failed(struct srpi_session *s, struct ini_cmd *cmd, int err)
 		cmd_done(s, cmd, again ? -EIO : err);
 }
 
-static void queue_succeeded(struct srpi_session *s, struct ini_cmd *cmd)
+static void queue_succeeded(struct srpi_session *s,
+			    const struct ini_channel *ch, struct ini_cmd *cmd)
 {
 	s->reconnect.has_served |= !cmd->is_question;
 	queue_note_sense(s, cmd);
+	if (cmd->fence) {
+		cmd->answered_on = ch;
+		cmd->answered_no = s->queue.next_sent;
+	}
 	if (cmd->fence && is_fenced(s, cmd))
 		queue_fence(s, cmd);
 	else
@@ -426,7 +435,7 @@ void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 	if (err)
 		queue_failed(s, cmd, err);
 	else
-		queue_succeeded(s, cmd);
+		queue_succeeded(s, ch, cmd);
 	if (!list_empty(&s->queue.fenced))
 		ini_queue_release_fenced(s);
 }

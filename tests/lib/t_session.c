@@ -228,6 +228,11 @@ static void t_session_command(struct t_tgt_send *s,
 	enum scsi_op op = s->cmd.op;
 
 	T_MUST(!srp_lun_decode(cmd->lun, &t->lun));
+	if (t->holds) {
+		T_MUST(t->held_cnt < ARRAY_SIZE(t->held));
+		t->held[t->held_cnt++] = s;
+		return;
+	}
 	if (t->attention && op != SCSI_OP_REPORT_LUNS &&
 	    op != SCSI_OP_INQUIRY) {
 		t_session_refuse(s, SCSI_KEY_UNIT_ATTENTION, t->attention);

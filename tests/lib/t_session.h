@@ -98,9 +98,12 @@ struct t_session {
 	unsigned int leaves_at;	 /* disconnects this many IUs after a login; 0:
 				  * never */
 	unsigned int silent_at;	 /* the same, but stops answering */
-	bool rejects;		 /* rejects the next login */
-	unsigned int replaces;	 /* logins that find an older connection */
-	bool delays_login;	 /* delays the answer to the next login */
+	bool holds;		 /* keeps commands, for the test to answer */
+	struct t_tgt_send *held[8];
+	unsigned int held_cnt;
+	bool rejects;	       /* rejects the next login */
+	unsigned int replaces; /* logins that find an older connection */
+	bool delays_login;     /* delays the answer to the next login */
 	struct xp_conn_request *kept_login;
 	uint32_t lbas[32]; /* LBAs of the writes since the last login */
 	char came_by[32];  /* channels of these writes, as digits; a string */

@@ -373,6 +373,79 @@ static void deferred_error_is_not_the_commands_own(void **state)
 	t_session_free(t);
 }
 
+#define BURST (128u << 10)
+
+/* Two writes of this length keep the first channel busy. */
+static struct srpi_io burst_write(struct srpi_mem *mem, void *buf, uint64_t len,
+				  int *res)
+{
+	*res = 1;
+	return (struct srpi_io){ .op = SRPI_WRITE,
+				 .len = len,
+				 .buf = buf,
+				 .mem = mem,
+				 .done = t_session_store_result,
+				 .arg = res };
+}
+
+static void hold(struct t_session *t, struct srpi_io *io, unsigned int channel)
+{
+	unsigned int n = t->held_cnt;
+
+	srpi_submit(t->session, io);
+	while (t->held_cnt == n)
+		t_session_turn(t);
+	assert_ptr_equal(t->held[n]->ch, t->chans[channel]);
+}
+
+/* The target answers a write with a deferred error, then the flush that it got
+ * before that write. The response of the flush comes first, by another channel. */
+static void deferred_error_on_its_way_counts(void **state)
+{
+	static uint8_t memory[BURST];
+	const struct t_session_options o = { .mode = MODE_CACHE,
+					     .channels = 2 };
+	struct t_session *t = t_session_new(&o);
+	struct scsi_sense sense =
+		scsi_sense(SCSI_KEY_MEDIUM_ERROR, SCSI_ASC_WRITE_ERROR);
+	struct srpi_io first, second, last, flush;
+	int first_res, second_res, last_res, res = 1;
+	struct srpi_error e;
+	struct srpi_mem *mem;
+
+	assert_int_equal(srpi_mem_register(t->session, memory, BURST, &mem, &e),
+			 0);
+	first = burst_write(mem, memory, BURST, &first_res);
+	second = burst_write(mem, memory, BURST, &second_res);
+	last = burst_write(mem, memory, BLK, &last_res);
+	flush = (struct srpi_io){ .op = SRPI_FLUSH,
+				  .done = t_session_store_result,
+				  .arg = &res };
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->holds = true;
+	hold(t, &first, 0);
+	hold(t, &second, 0);
+	hold(t, &flush, 1);
+	t_tgt_respond(t->held[0], 0);
+	t_tgt_respond(t->held[1], 0);
+	while (first_res == 1 || second_res == 1)
+		t_session_turn(t);
+	hold(t, &last, 0);
+	t->holds = false;
+	t_tgt_respond(t->held[2], 0);
+	while (res == 1 && list_empty(&t->session->queue.fenced))
+		t_session_turn(t);
+	sense.deferred = true;
+	t_tgt_respond_sense(t->held[3], &sense, SCSI_SENSE_FIXED);
+	while (res == 1 || last_res == 1)
+		t_session_turn(t);
+	assert_int_equal(res, -EIO);
+	assert_int_equal(last_res, 0);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	srpi_mem_free(mem);
+	t_session_free(t);
+}
+
 /* The channel stays connected; the target reports no generation. */
 static void power_on_takes_the_cache_along(void **state)
 {
@@ -405,6 +478,7 @@ int main(void)
 	T_ADD_ROWS(&table, aborted_rows, aborted_flush_may_have_failed);
 	T_ADD_ROWS(&table, deferred_rows,
 		   deferred_error_is_not_the_commands_own);
+	T_ADD(&table, deferred_error_on_its_way_counts);
 	T_ADD(&table, power_on_takes_the_cache_along);
 	return t_run(&table);
 }
