@@ -30,7 +30,8 @@ static struct peer {
 	uint64_t stable[PEER_BLOCKS]; /* without */
 	bool write_cache;
 	bool fua;
-	bool selected; /* some initiator has changed the modes */
+	bool selected;	 /* some initiator has changed the modes */
+	bool lost_cache; /* writes, and power failed before that was told */
 	uint64_t blocks;
 	uint8_t generation;
 	bool other;
@@ -78,6 +79,7 @@ static bool is_dirty(void)
 static void lose_cache(void)
 {
 	peer.losses++;
+	peer.lost_cache |= is_dirty() || peer.deferred;
 	memcpy(peer.now, peer.stable, sizeof(peer.now));
 	peer.generation++;
 }
@@ -400,8 +402,10 @@ static void fail_destage(void)
 static void select_modes(void)
 {
 	peer.selected = true;
+	/* Leaves out what fail_power() leaves out, in two steps: the cache that
+	 * has lost writes is switched off before the client is back. */
 	if (sim_chance(70))
-		peer.write_cache = !peer.write_cache;
+		peer.write_cache = !peer.write_cache || peer.lost_cache;
 	else
 		peer.fua = !peer.fua;
 	sim_tell("-- modes: WCE %d, DPOFUA %d", peer.write_cache, peer.fua);
