@@ -48,7 +48,9 @@ struct nexus {
 	unsigned int first_worker; /* worker of its first channel */
 	struct meter *meter;	   /* constant */
 	bool was_used;		   /* it has had a channel */
-	bool ended_here;    /* the target has ended it, not the initiator */
+	/* The target has ended it, or the last one of these ports, and no channel has
+	 * been established since. */
+	bool ended_here;
 	struct list logins; /* struct login of port.c, in order of arrival */
 	struct nexus_share shares[]; /* of each worker */
 };

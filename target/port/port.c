@@ -306,6 +306,10 @@ static void port_run_opened(struct reactor_msg *msg)
 	ch->port->half_open_cnt--;
 	login_quota_opened(ch->at_port.quota);
 	ch->nexus->negotiated = ch->negotiated;
+	/* Not before: a login may be refused, or end before its initiator knows of
+	 * it. */
+	if (!ch->at_port.drain_sent)
+		ch->nexus->ended_here = false;
 }
 
 void port_channel_opened(struct channel *ch)
@@ -330,10 +334,8 @@ static struct nexus *port_find_or_create_nexus(struct port *port,
 		nexus_find(&port->nexuses, &req->initiator, &req->target);
 	const struct port_past_nexus *was;
 
-	if (nexus) {
-		nexus->ended_here = false;
+	if (nexus)
 		return nexus;
-	}
 	nexus = nexus_create(&req->initiator, &req->target, port->luns, view,
 			     port->worker_cnt);
 	if (!nexus)
@@ -341,6 +343,7 @@ static struct nexus *port_find_or_create_nexus(struct port *port,
 	was = port_find_past(port, &req->initiator, &req->target);
 	if (was) {
 		nexus->left = was->left;
+		nexus->ended_here = true;
 		nexus_come_back(nexus, was->view != lun_view_digest(view));
 	}
 	nexus->first_worker = port->next_worker++ % port->worker_cnt;

@@ -423,6 +423,39 @@ static void other_volume_by_new_rules_does_not_take_the_place(void **state)
 	rig_destroy(rig);
 }
 
+/* The first login after the end of the nexus waits for a command, and is refused.
+ * That initiator has learned nothing yet. */
+static void refused_login_does_not_show_another_volume(void **state)
+{
+	struct rig *rig = two_workers();
+	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_RAM);
+	struct t_ini *early;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	leave(&l);
+	detach(&l);
+	l.vol->info.naa[SCSI_NAA_LEN - 1] ^= 1;
+	come_back(&l);
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	t_store.hold = true;
+	rig_send_write(ch, 1, 'a');
+	assert_true(port_kick(&rig->target.port, &req.initiator));
+	early = rig_connect_begin(rig, &req);
+	rig_settle(rig);
+	reactor_skip(rig->target.workers[0].reactor, PORT_FENCE_MS);
+	rig_settle(rig);
+	assert_true(early->rejected);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_settle(rig);
+	assert_true(ch->closed);
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	assert_int_equal(reported_luns(ch), 1);
+	rig_destroy(rig);
+}
+
 /* What an initiator may see may depend on its address. It may log in from several,
  * as long as it sees the same by each of them. */
 static struct rig *one_nexus_from_two_addresses(struct t_ini **ret_one,
@@ -535,6 +568,7 @@ int main(void)
 	T_ADD(&t, same_volume_takes_its_place_again);
 	T_ADD(&t, new_rules_end_who_would_see_less);
 	T_ADD(&t, other_volume_by_new_rules_does_not_take_the_place);
+	T_ADD(&t, refused_login_does_not_show_another_volume);
 	T_ADD(&t, rules_hold_for_each_address_of_a_session);
 	T_ADD(&t, volume_is_not_shown_to_another_address_of_a_session);
 	T_ADD(&t, session_is_listed_and_ended);
