@@ -8,6 +8,7 @@
 #define TARGET_BLOCK_BLOCK_WORKER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/reactor.h"
@@ -24,6 +25,9 @@ struct block_worker {
 	/* What the thread is asking a store for at this moment: a static text, or
 	 * NULL. It stays if the store does not return. Other threads read it. */
 	_Atomic(const char *) asks;
+	/* The request for a thread of the kernel: store_file_take_thread(). */
+	struct reactor_op thread_op;
+	bool took_thread;
 };
 
 #endif

@@ -462,6 +462,36 @@ static int reopen(int fd)
 	return again < 0 ? -errno : again;
 }
 
+static void store_file_thread_taken(struct reactor_op *op, int res,
+				    unsigned int flags)
+{
+	if (res < 0)
+		log_warn("the kernel can make no thread for I/O on files; "
+			 "flushes may fail: raise the limit of processes "
+			 "(ulimit -u, TasksMax=)");
+}
+
+/*
+ * A flush, or a write that would block, is done by a thread that io_uring makes when
+ * it is needed. If it can make none, and there is none, the kernel cancels the I/O.
+ * The first thread of a worker stays. So it is made at the start, before processes
+ * run out: in the first turn of the reactor, when the process has given up its
+ * rights, because the thread keeps the rights of that moment.
+ */
+static void store_file_take_thread(struct block_worker *w)
+{
+	struct io_uring_sqe *sqe;
+
+	if (w->took_thread)
+		return;
+	w->took_thread = true;
+	w->thread_op.done = store_file_thread_taken;
+	sqe = reactor_sqe(w->reactor);
+	io_uring_prep_nop(sqe);
+	sqe->flags |= IOSQE_ASYNC;
+	reactor_prep_done(sqe, &w->thread_op);
+}
+
 static int file_queue_add(void *v, struct rbp_queue *queue, void **ret)
 {
 	struct file_store *file = v;
@@ -482,6 +512,7 @@ static int file_queue_add(void *v, struct rbp_queue *queue, void **ret)
 	}
 	if (reactor_file_add(w->reactor, file->fd, &fw->fixed))
 		fw->fixed = -1;
+	store_file_take_thread(w);
 	*ret = fw;
 	return 0;
 }

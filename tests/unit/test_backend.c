@@ -19,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -529,6 +530,39 @@ static void flushes_are_all_answered(void **state)
 	}
 	for (unsigned int i = 0; i < 5; i++)
 		assert_int_equal(await(&a[i]), 0);
+	finish();
+}
+
+/* From now on, the kernel makes no thread for this process. */
+static void run_out_of_processes(void)
+{
+	const struct rlimit none = { 0 };
+
+	if (!geteuid() && setresuid(65534, 65534, 65534))
+		_exit(2);
+	if (setrlimit(RLIMIT_NPROC, &none))
+		_exit(3);
+}
+
+static void flush_needs_no_new_thread(void **state)
+{
+	pid_t pid;
+	int status;
+
+	make_file(8 * MIB);
+	pid = fork();
+	if (!pid) {
+		struct backend_options opt = file_options();
+
+		open_with(&backend_file, &opt);
+		while (reactor_run_once(bench.worker.reactor, 0) > 0)
+			;
+		run_out_of_processes();
+		_exit(run_io(RBP_WRITE, 0, 4096, false) ||
+		      run_io(RBP_FLUSH, 0, 0, false));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 	finish();
 }
 
@@ -1220,6 +1254,7 @@ int main(void)
 	T_ADD(&t, shrunk_file_fails_direct_reads_too);
 	T_ADD(&t, many_requests_are_each_answered_once);
 	T_ADD(&t, flushes_are_all_answered);
+	T_ADD(&t, flush_needs_no_new_thread);
 	T_ADD(&t, failed_flush_is_never_forgotten);
 	T_ADD(&t, fua_write_leaves_nothing_dirty);
 	T_ADD(&t, flush_leaves_nothing_dirty);
