@@ -14,9 +14,10 @@
  *
  * For its volumes, each piece is a command of its own. Before each piece, the
  * copy checks again what may have changed since the list was checked:
- * reservations, write protection, the medium, a job on the volume. (A volume
- * never shrinks, and the volumes and rights of a nexus are constant.) A fence
- * on any of the volumes stops the copy: scsi_task_fence().
+ * reservations, write protection, the medium, a job on the volume, and whether
+ * another target has served the store in between. (A volume never shrinks, and
+ * the volumes and rights of a nexus are constant.) A fence on any of the volumes
+ * stops the copy: scsi_task_fence().
  */
 #include <string.h>
 
@@ -46,6 +47,9 @@ struct segment {
 	uint64_t from_at;
 	uint64_t to_at;
 	uint64_t len;
+	/* backend_epoch() when the list was checked */
+	uint64_t from_epoch;
+	uint64_t to_epoch;
 	bool stable; /* as in struct scsi_task, for what it writes */
 };
 
@@ -324,6 +328,8 @@ static bool read_segment(const struct scsi_task *task, size_t at,
 		return false;
 	s->from_at = from_lba * s->from->block_size;
 	s->to_at = to_lba * s->to->block_size;
+	s->from_epoch = backend_epoch(s->from->dev.backend);
+	s->to_epoch = backend_epoch(s->to->dev.backend);
 	s->stable = must_be_stable(task->nexus, s->to);
 	return true;
 }
@@ -437,6 +443,16 @@ static struct volume *side(const struct copy *c)
 	return c->writing ? s->to : s->from;
 }
 
+/* True if another target may have served the store since the copy began. Its
+ * initiator may have sent the copy there, and newer writes. */
+static bool side_was_away(const struct copy *c)
+{
+	const struct segment *s = &c->segments[c->next];
+
+	return backend_epoch(side(c)->dev.backend) !=
+	       (c->writing ? s->to_epoch : s->from_epoch);
+}
+
 /* The byte offset of the current piece on the side that is read or written
  * next. */
 static uint64_t side_at(const struct copy *c)
@@ -532,6 +548,8 @@ static bool check_side(const struct scsi_task *task, enum scsi_asc *ret_code)
 					      : SCSI_ACCESS_READS))
 		return false;
 	if (c->writing && !may_write(task->nexus, vol))
+		return false;
+	if (side_was_away(c))
 		return false;
 	*ret_code = SCSI_ASC_COPY_TARGET_UNREACHABLE;
 	return !scsi_volume_no_medium(vol, &sense) &&

@@ -203,6 +203,7 @@ static void store_paths(void *v, struct rbp_paths *ret)
 	ret->cnt = t_store.paths.cnt;
 	ret->own = t_store.paths.own;
 	ret->active = t_store.paths.active;
+	ret->epoch = t_store.epoch;
 	t_store.paths_read = NULL;
 	if (paths_read)
 		paths_read();

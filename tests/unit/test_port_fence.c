@@ -274,6 +274,39 @@ static void fence_stops_copies(void **state)
 	end(&in);
 }
 
+struct away_case {
+	const char *name;
+	bool is_source;
+};
+
+static const struct away_case away_cases[] = {
+	{ "source", true },
+	{ "destination", false },
+};
+
+/* Another target serves the store while it has one piece of the copy. */
+static void copy_stops_when_the_store_was_away(void **state)
+{
+	const struct away_case *row = *state;
+	unsigned int from = row->is_source ? RIG_DISK : RIG_RAM;
+	unsigned int to = row->is_source ? RIG_RAM : RIG_DISK;
+	struct initiators in;
+	uint64_t copy;
+
+	begin(&in);
+	fill_source(in.rig, from);
+	t_store.hold = true;
+	copy = send_copy(in.of[SAME_CHANNEL], RIG_RAM, from, to,
+			 /* fetched= */ false);
+	assert_int_equal(t_store.held_cnt, 1);
+	t_store.epoch++;
+	t_store.hold = false;
+	assert_int_equal(rig_release(in.rig), 1);
+	expect_copy_aborted(in.of[SAME_CHANNEL], copy);
+	assert_int_equal(copied(in.rig, to), 1);
+	end(&in);
+}
+
 /* ---- copies whose list has not been read yet ---- */
 
 struct unread_case {
@@ -467,6 +500,7 @@ int main(void)
 
 	make_long_cases();
 	T_ADD_ROWS(&t, fence_cases, fence_stops_copies);
+	T_ADD_ROWS(&t, away_cases, copy_stops_when_the_store_was_away);
 	T_ADD_ROWS(&t, unread_cases, unread_copy_is_fenced_too);
 	T_ADD_ROWS(&t, long_cases, long_command_stops_between_pieces);
 	T_ADD(&t, command_that_waits_for_blocks_ends_at_once);
