@@ -54,6 +54,13 @@ void nexus_leave(struct nexus *nexus, unsigned int lun)
 	       SCSI_NAA_LEN);
 }
 
+bool nexus_left_nothing(const struct nexus *nexus)
+{
+	static const struct lun_past nothing;
+
+	return !memcmp(&nexus->left, &nothing, sizeof(nothing));
+}
+
 void nexus_keep_meaning(const struct lun_past *left, struct lun_view *view)
 {
 	static const uint8_t none[SCSI_NAA_LEN];

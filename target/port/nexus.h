@@ -69,6 +69,8 @@ void nexus_come_back(struct nexus *nexus, bool other_luns);
 
 /* From now on, @lun is not the volume any more that it is in nexus->view. */
 void nexus_leave(struct nexus *nexus, unsigned int lun);
+/* True if no volume has left its LUN. */
+bool nexus_left_nothing(const struct nexus *nexus);
 
 /*
  * Removes volumes from @view, the next view of a nexus, whose LUN was another

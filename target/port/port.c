@@ -124,18 +124,44 @@ port_find_past(struct port *port, const struct srp_port_id *initiator,
 	return NULL;
 }
 
+/* Logins under many names must not push out what keeps data safe. So a nexus that
+ * left LUNs is only overwritten if all did. */
+static struct port_past_nexus *port_oldest_past(struct port *port)
+{
+	for (unsigned int i = 0; i < PORT_REMEMBERED; i++) {
+		if (!port->remembered[port->remembered_cnt % PORT_REMEMBERED]
+			     .left)
+			break;
+		port->remembered_cnt++;
+	}
+	return &port->remembered[port->remembered_cnt++ % PORT_REMEMBERED];
+}
+
+static void port_keep_left(struct port_past_nexus *m, const struct nexus *nexus)
+{
+	if (!nexus->ended_here || nexus_left_nothing(nexus))
+		return;
+	m->left = malloc(sizeof(*m->left));
+	if (m->left)
+		*m->left = nexus->left;
+	else
+		log_error("out of memory: %s may take other volumes for those "
+			  "that it had",
+			  nexus->name);
+}
+
 static void port_remember(struct port *port, const struct nexus *nexus)
 {
 	struct port_past_nexus *m =
 		port_find_past(port, &nexus->initiator, &nexus->target);
 
 	if (!m)
-		m = &port->remembered[port->remembered_cnt++ % PORT_REMEMBERED];
+		m = port_oldest_past(port);
+	free(m->left);
 	*m = (struct port_past_nexus){ .initiator = nexus->initiator,
 				       .target = nexus->target,
 				       .view = lun_view_digest(&nexus->view) };
-	if (nexus->ended_here)
-		m->left = nexus->left;
+	port_keep_left(m, nexus);
 }
 
 static void port_free_if_unused(struct port *port, struct nexus *nexus)
@@ -342,7 +368,8 @@ static struct nexus *port_find_or_create_nexus(struct port *port,
 		return NULL;
 	was = port_find_past(port, &req->initiator, &req->target);
 	if (was) {
-		nexus->left = was->left;
+		if (was->left)
+			nexus->left = *was->left;
 		nexus->ended_here = true;
 		nexus_come_back(nexus, was->view != lun_view_digest(view));
 	}
@@ -507,8 +534,8 @@ static void port_keep_meaning(struct port *port,
 	char name[SRP_PORT_ID_TEXT_SIZE];
 	unsigned int dropped;
 
-	if (was)
-		nexus_keep_meaning(&was->left, view);
+	if (was && was->left)
+		nexus_keep_meaning(was->left, view);
 	if (view->cnt == cnt ||
 	    !log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
 		return;
@@ -717,6 +744,8 @@ void port_fini(struct port *port)
 {
 	port_stop_listening(port);
 	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
+	for (unsigned int i = 0; i < PORT_REMEMBERED; i++)
+		free(port->remembered[i].left);
 	login_log_fini(&port->channel_log);
 }
 

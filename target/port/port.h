@@ -52,9 +52,10 @@ struct port_limits {
 /*
  * Lost I_T nexuses that the process remembers. When the initiator comes back,
  * it is told of a nexus loss (29h/07h) and not of a power on (29h/01h).
- * Otherwise it would assume that unflushed writes are lost.
+ * Otherwise it would assume that unflushed writes are lost. As many as may be
+ * logged in by default, because the target may end all of them at once.
  */
-#define PORT_REMEMBERED 256
+#define PORT_REMEMBERED PORT_LOGINS_DEFAULT
 
 struct port {
 	/* set before port_init() */
@@ -77,9 +78,10 @@ struct port {
 		struct srp_port_id initiator;
 		struct srp_port_id target;
 		uint64_t view; /* lun_view_digest() */
-		/* If the target has ended it: nexus.left; else empty. */
-		struct lun_past left;
-	} remembered[PORT_REMEMBERED]; /* a ring, oldest overwritten */
+		/* If the target has ended it: nexus.left, owned; else, or if
+		 * that is empty, NULL. */
+		struct lun_past *left;
+	} remembered[PORT_REMEMBERED]; /* a ring: port_oldest_past() */
 	unsigned int remembered_cnt;   /* since the start */
 	unsigned int login_cnt;	       /* channels and waiting logins */
 	unsigned int half_open_cnt;    /* those that are not yet established */

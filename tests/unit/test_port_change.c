@@ -456,6 +456,28 @@ static void refused_login_does_not_show_another_volume(void **state)
 	rig_destroy(rig);
 }
 
+/* More initiators come and go than the target remembers. */
+static void crowd_does_not_show_another_volume(void **state)
+{
+	struct rig *rig = two_workers();
+	struct volume *disk = rig->target.luns.vol[RIG_DISK];
+	struct volume *other = rig->target.luns.vol[RIG_RAM];
+	struct error e;
+
+	other->lun = RIG_DISK;
+	rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	assert_true(access_rules_add(&disk->allow, "10.9.9.9", &e));
+	assert_int_equal(port_rules_changed(&rig->target.port), 1);
+	rig_settle(rig);
+	for (unsigned int i = 0; i < PORT_REMEMBERED; i++)
+		rig_chan_free(rig_login(rig, 2 + i, SRP_MULTICHAN_SINGLE));
+	assert_int_equal(reported_luns(rig_login(rig, 1, SRP_MULTICHAN_SINGLE)),
+			 0);
+	disk->allow.cnt = 0;
+	other->lun = RIG_RAM;
+	rig_destroy(rig);
+}
+
 /* What an initiator may see may depend on its address. It may log in from several,
  * as long as it sees the same by each of them. */
 static struct rig *one_nexus_from_two_addresses(struct t_ini **ret_one,
@@ -569,6 +591,7 @@ int main(void)
 	T_ADD(&t, new_rules_end_who_would_see_less);
 	T_ADD(&t, other_volume_by_new_rules_does_not_take_the_place);
 	T_ADD(&t, refused_login_does_not_show_another_volume);
+	T_ADD(&t, crowd_does_not_show_another_volume);
 	T_ADD(&t, rules_hold_for_each_address_of_a_session);
 	T_ADD(&t, volume_is_not_shown_to_another_address_of_a_session);
 	T_ADD(&t, session_is_listed_and_ended);
