@@ -237,8 +237,8 @@ static const char *or_none(const char *lasting)
 
 /*
  * True if @file was written for this store. It still is after the store has
- * grown. But a job has worked through the former size, so it continues only on
- * a store that is surely the same.
+ * grown. A job continues only on a store that is surely the same, and does all of
+ * it: it begins again.
  */
 static bool is_of_store(const struct volume *vol, const struct state_file *file,
 			char *why, size_t len)
@@ -261,8 +261,8 @@ static bool is_of_store(const struct volume *vol, const struct state_file *file,
 		snprintf(why, len,
 			 "it was written for blocks of %u bytes, these have %u",
 			 was->block_size, is.block_size);
-	else if (was->size > is.size || (was->size && was->size < is.size &&
-					 (has_job || match != STORE_SAME)))
+	else if (was->size > is.size ||
+		 (was->size && was->size < is.size && match != STORE_SAME))
 		snprintf(why, len,
 			 "it was written for %llu bytes, this store has %llu",
 			 (unsigned long long)was->size,

@@ -411,7 +411,7 @@ state=$(echo "$work/state/"*.lock)
 state=${state%.lock}
 cat >"$state" <<END
 rdma-target state 2
-store size=$((16 << 20)) block-size=512 lasting=$(mark_of "$work/disk.img") here=
+store size=$((8 << 20)) block-size=512 lasting=$(mark_of "$work/disk.img") here=
 sanitize running lenient=0 overwrite=2 invert=1 scrub=0 erase=0 f0
 end
 END
@@ -419,7 +419,7 @@ start resumed "${here[@]}" "${disk[@]}" --state-dir "$work/state"
 wait_until grep -q 'SANITIZE is done' "$work/resumed.log"
 ! grep -q sanitize "$state" &&
 	[ "$(head -c 16M "$work/disk.img" | tr -d '\360' | wc -c)" = 0 ]
-result "SANITIZE starts again after kill -9" $? \
+result "SANITIZE starts again after kill -9, of a store that has grown, too" $? \
 	"$(cat "$state" "$work/resumed.log")"
 kill "$pid"
 wait "$pid"
