@@ -160,8 +160,9 @@ void plugin_threads_submit(void *helpers, struct rbp_io *io)
 		pthread_cond_signal(&pool->work);
 	}
 	pthread_mutex_unlock(&pool->lock);
+	/* A flush that was not done has lost nothing. */
 	if (!has_thread)
-		pool->done(io, -ENOMEM);
+		pool->done(io, io->op == RBP_FLUSH ? -ENOTCONN : -ENOMEM);
 }
 
 int plugin_threads_create(const struct rbp_blocking *blocking, void *v,

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -637,6 +638,43 @@ static void blocking_flush_beside_a_failed_one_fails(void **state)
 	sleeper_close(&r, ends);
 }
 
+/* Sets how many processes the user may have, so that no thread can be made. */
+static void limit_processes(rlim_t cnt)
+{
+	struct rlimit limit;
+
+	if (!geteuid() && setresuid(65534, 65534, 65534))
+		_exit(2);
+	if (getrlimit(RLIMIT_NPROC, &limit))
+		_exit(2);
+	limit.rlim_cur = cnt < limit.rlim_max ? cnt : limit.rlim_max;
+	if (setrlimit(RLIMIT_NPROC, &limit))
+		_exit(2);
+}
+
+static void flush_without_a_thread_has_lost_nothing(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct rig r = { 0 };
+		struct io flush;
+		int ends[2];
+
+		sleeper_open(&r, ends);
+		limit_processes(0);
+		submit(&r, &flush, RBP_FLUSH, 0, 0, NULL);
+		if (await(&r, &flush) != -ENOTCONN)
+			_exit(3);
+		limit_processes(RLIM_INFINITY);
+		submit(&r, &flush, RBP_FLUSH, 0, 0, NULL);
+		_exit(write(ends[1], ".", 1) != 1 || await(&r, &flush));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* Two reads keep the helper threads until all flushes wait. */
 static void blocking_flush_answers_all_that_wait(void **state)
 {
@@ -1077,6 +1115,7 @@ int main(void)
 	T_ADD(&t, failed_flush_stays_failed);
 	T_ADD(&t, flush_beside_a_failed_one_fails);
 	T_ADD(&t, blocking_flush_beside_a_failed_one_fails);
+	T_ADD(&t, flush_without_a_thread_has_lost_nothing);
 	T_ADD(&t, blocking_flush_answers_all_that_wait);
 	T_ADD_ROWS(&t, beside_rows, flush_beside_one_that_fails);
 	T_ADD(&t, flush_that_was_not_done_is_done_later);
