@@ -566,10 +566,13 @@ static const char *port_lacks_access(struct port *port,
 		nexus_keep_meaning(&nexus->left, view);
 	else
 		port_keep_meaning(port, conn, req, view);
-	if (nexus && !lun_view_equal(&nexus->view, view))
-		return "that initiator port is logged in from an address "
-		       "which may see other volumes";
-	return NULL;
+	if (!nexus || lun_view_equal(&nexus->view, view))
+		return NULL;
+	if (lun_view_has_leaver(&nexus->view))
+		return "a volume that it sees is being removed, and commands "
+		       "of it still run";
+	return "that initiator port is logged in from an address which may "
+	       "see other volumes";
 }
 
 static void port_requested(struct xp_conn_request *conn)

@@ -65,3 +65,12 @@ bool lun_view_equal(const struct lun_view *a, const struct lun_view *b)
 	return !memcmp(a->vol, b->vol, sizeof(a->vol)) &&
 	       !memcmp(a->read_only, b->read_only, sizeof(a->read_only));
 }
+
+bool lun_view_has_leaver(const struct lun_view *view)
+{
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (view->vol[lun] && view->vol[lun]->leaving)
+			return true;
+	}
+	return false;
+}

@@ -33,4 +33,7 @@ uint64_t lun_view_digest(const struct lun_view *view);
 
 bool lun_view_equal(const struct lun_view *a, const struct lun_view *b);
 
+/* True if one of the volumes is being removed. */
+bool lun_view_has_leaver(const struct lun_view *view);
+
 #endif

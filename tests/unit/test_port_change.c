@@ -3,8 +3,10 @@
  * are logged in. */
 #include "tests/lib/t_rig.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "target/port/port_change.h"
 #include "target/port/task_mgmt.h"
 #include "tests/lib/t_table.h"
@@ -175,6 +177,39 @@ static void coming_and_going_is_told_by_an_aer_to_who_asks(void **state)
 	come_back(&l);
 	rig_settle(rig);
 	expect_luns_aer(ch, 2);
+	rig_destroy(rig);
+}
+
+static char told[256];
+
+static void keep_refusal(enum log_level level, const struct log_about *about,
+			 const char *line)
+{
+	if (!strcmp(about->event, "login-refused"))
+		snprintf(told, sizeof(told), "%s", line);
+}
+
+/* Until its volume is gone, the nexus sees other volumes than a new login. */
+static void channel_is_told_of_a_removal(void **state)
+{
+	struct rig *rig = two_workers();
+	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_MULTI);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct leaving l = begin_to_leave(rig, RIG_DISK);
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	t_store.hold = true;
+	rig_send_write(ch, 1, 'a');
+	leave(&l);
+	log_set_sink(keep_refusal);
+	assert_true(rig_connect(rig, &req)->rejected);
+	log_set_sink(NULL);
+	assert_non_null(strstr(told, "is being removed"));
+	t_store.hold = false;
+	rig_release(rig);
+	detach(&l);
+	assert_true(rig_connect(rig, &req)->established);
+	come_back(&l);
 	rig_destroy(rig);
 }
 
@@ -581,6 +616,7 @@ int main(void)
 
 	T_ADD(&t, idle_volume_goes_and_comes);
 	T_ADD(&t, coming_and_going_is_told_by_an_aer_to_who_asks);
+	T_ADD(&t, channel_is_told_of_a_removal);
 	T_ADD(&t, commands_end_before_a_volume_goes);
 	T_ADD(&t, commands_on_other_volumes_go_on);
 	T_ADD(&t, reset_ends_before_a_volume_goes);
