@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protocol/scsi_cdb.h"
 #include "tests/lib/t_addr.h"
 #include "tests/lib/t_table.h"
 
@@ -142,6 +143,30 @@ void t_peer_post(struct t_peer *p, const void *iu, size_t len)
 	while (p->ini.send_cnt == SENDS_MAX)
 		t_peer_turn(p);
 	t_ini_send(&p->ini, iu, len);
+}
+
+uint64_t t_peer_post_cmd(struct t_peer *p, const struct t_peer_cmd *cmd)
+{
+	struct srp_desc desc = t_peer_desc(p, cmd->at, cmd->len);
+	struct srp_cmd_args args = {
+		.tag = cmd->tag,
+		.cdb = cmd->cdb,
+		.cdb_len = SCSI_CDB_LEN,
+	};
+	struct srp_data_args *data = cmd->is_out ? &args.out : &args.in;
+	uint8_t iu[256];
+	int len;
+
+	if (cmd->len) {
+		data->format = SRP_DATA_DIRECT;
+		data->descs = &desc;
+		data->desc_cnt = 1;
+	}
+	assert_int_equal(srp_lun_encode(cmd->lun, &args.lun), 0);
+	len = srp_cmd_encode(iu, sizeof(iu), &args);
+	assert_true(len > 0);
+	t_peer_post(p, iu, (size_t)len);
+	return cmd->tag;
 }
 
 enum t_outcome t_peer_wait(struct t_peer *p, unsigned int answers)

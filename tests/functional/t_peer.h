@@ -61,6 +61,19 @@ enum t_outcome t_peer_ask(struct t_peer *p, const void *iu, size_t len);
 
 /* Only posts it; t_peer_wait() returns the result. */
 void t_peer_post(struct t_peer *p, const void *iu, size_t len);
+
+struct t_peer_cmd {
+	uint64_t tag;
+	unsigned int lun;
+	const uint8_t *cdb; /* SCSI_CDB_LEN bytes */
+	bool is_out;	    /* the data is data-out */
+	size_t at;	    /* where the data is in the peer's memory */
+	uint32_t len;	    /* of the data, bytes; 0: none */
+};
+
+/* Posts an SRP_CMD with a direct descriptor. Returns its tag. */
+uint64_t t_peer_post_cmd(struct t_peer *p, const struct t_peer_cmd *cmd);
+
 /* Waits until @answers have come on this channel, or it is closed. */
 enum t_outcome t_peer_wait(struct t_peer *p, unsigned int answers);
 /* Waits for the answer to @tag and returns it. The channel must not be closed

@@ -179,26 +179,12 @@ static void expect_file(unsigned int lba, const char *want)
 static uint64_t post(struct t_peer *p, const uint8_t *cdb, bool is_out,
 		     size_t at, uint32_t len)
 {
-	struct srp_desc desc = t_peer_desc(p, at, len);
-	struct srp_cmd_args args = {
-		.tag = next_tag++,
-		.cdb = cdb,
-		.cdb_len = SCSI_CDB_LEN,
-	};
-	struct srp_data_args *data = is_out ? &args.out : &args.in;
-	uint8_t iu[256];
-	int iu_len;
-
-	if (len) {
-		data->format = SRP_DATA_DIRECT;
-		data->descs = &desc;
-		data->desc_cnt = 1;
-	}
-	assert_int_equal(srp_lun_encode(lun, &args.lun), 0);
-	iu_len = srp_cmd_encode(iu, sizeof(iu), &args);
-	assert_true(iu_len > 0);
-	t_peer_post(p, iu, (size_t)iu_len);
-	return args.tag;
+	return t_peer_post_cmd(p, &(struct t_peer_cmd){ .tag = next_tag++,
+							.lun = lun,
+							.cdb = cdb,
+							.is_out = is_out,
+							.at = at,
+							.len = len });
 }
 
 static uint64_t post_rw(struct t_peer *p, uint8_t opcode, uint32_t lba,

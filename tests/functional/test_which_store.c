@@ -368,25 +368,13 @@ static void expect_refusal(int i)
 static const struct srp_rsp *ask(unsigned int lun, const uint8_t *cdb,
 				 uint32_t out_len)
 {
-	struct srp_desc desc = t_peer_desc(&peer, 0, out_len);
-	struct srp_cmd_args args = {
-		.tag = next_tag++,
-		.cdb = cdb,
-		.cdb_len = SCSI_CDB_LEN,
-	};
-	uint8_t iu[256];
-	int iu_len;
+	const struct t_peer_cmd cmd = { .tag = next_tag++,
+					.lun = lun,
+					.cdb = cdb,
+					.is_out = true,
+					.len = out_len };
 
-	if (out_len) {
-		args.out.format = SRP_DATA_DIRECT;
-		args.out.descs = &desc;
-		args.out.desc_cnt = 1;
-	}
-	assert_int_equal(srp_lun_encode(lun, &args.lun), 0);
-	iu_len = srp_cmd_encode(iu, sizeof(iu), &args);
-	assert_true(iu_len > 0);
-	t_peer_post(&peer, iu, (size_t)iu_len);
-	return t_peer_await(&peer, args.tag);
+	return t_peer_await(&peer, t_peer_post_cmd(&peer, &cmd));
 }
 
 static void log_in(void)
