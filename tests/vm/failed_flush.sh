@@ -12,10 +12,6 @@ set -euo pipefail
 work=/mnt/scratch
 log=$VM_OUT/target.log
 
-step() {
-	echo "--- $*"
-}
-
 # $1: options to add to the volume
 target_start() {
 	"$BUILD/target/rdma-target" --pidfile "$work/pid" \

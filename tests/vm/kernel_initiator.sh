@@ -11,10 +11,6 @@ set -euo pipefail
 work=/mnt/scratch
 log=$VM_OUT/target.log
 
-step() {
-	echo "--- $*"
-}
-
 show_log() {
 	echo "the target's log:"
 	tail -n 40 "$log"

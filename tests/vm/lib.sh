@@ -14,6 +14,11 @@ vm_say() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 }
 
+# step TEXT...: names what the program checks next.
+step() {
+	echo "--- [$SECONDS s] $*"
+}
+
 # nap SECONDS: sleeps without starting a program, which would take the guest
 # another 0.1 s.
 nap() {

@@ -14,10 +14,6 @@ work=/mnt/scratch
 . "${VM_LIB%/*}/disk_store.sh"
 log=$VM_OUT/target.log
 
-step() {
-	echo "--- $*"
-}
-
 show_log() {
 	echo "the target's log:"
 	tail -n 40 "$log"

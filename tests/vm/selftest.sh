@@ -7,10 +7,6 @@ set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
 
-step() {
-	echo "--- $*"
-}
-
 listens() {
 	rdma resource show cm_id | grep -q "src-addr $1"
 }

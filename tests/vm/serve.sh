@@ -4,10 +4,6 @@
 # Functions for guest tests that start rdma-target and rdma-fuse. Source lib.sh
 # first. They store their files in $work, which must exist.
 
-step() {
-	echo "--- [$SECONDS s] $*"
-}
-
 # show_logs: for a failed test, prints the logs of the programs, and last the
 # place of the failure.
 show_logs() {
