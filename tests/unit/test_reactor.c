@@ -475,7 +475,6 @@ struct self_msg {
 	struct reactor_msg msg;
 	struct reactor *r;
 	struct counted_op nop;
-	uint64_t first_turn;
 	unsigned int left;
 };
 
