@@ -258,8 +258,7 @@ struct xp_sge {
 struct xp_chain {
 	/* data: len bytes between local and the first descriptors of remote */
 	enum xp_dir dir;
-	const struct srp_desc *remote;
-	unsigned int remote_cnt;
+	const struct srp_desc *remote; /* as many as len needs */
 	uint32_t len; /* bytes; at most the sum of the descriptors */
 	void *local;
 	struct xp_mr *local_mr;

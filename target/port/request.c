@@ -465,7 +465,6 @@ static __attribute__((noinline)) void request_read_table(struct request *req)
 	req->chain = (struct xp_chain){
 		.dir = XP_RDMA_READ,
 		.remote = &req->data.desc,
-		.remote_cnt = 1,
 		.len = req->data.desc_cnt * SRP_DESC_SIZE,
 		.local = req->table,
 		.local_mr = w->tables_mr[req->ch->kind],
@@ -623,7 +622,6 @@ static void request_set_chain_data(struct request *req, enum xp_dir dir,
 {
 	req->chain.dir = dir;
 	req->chain.remote = req->descs;
-	req->chain.remote_cnt = req->data.desc_cnt;
 	req->chain.len = len;
 	req->chain.local = req->task.buf;
 	req->chain.local_mr = request_buf_mr(req);

@@ -742,7 +742,6 @@ static void write_to_slots(struct t_tgt_chan *ch)
 	memset(s->data, 0xff, IO_LEN);
 	s->chain.dir = XP_RDMA_WRITE;
 	s->chain.remote = slot_descs;
-	s->chain.remote_cnt = SLOTS;
 	s->chain.len = SLOTS * slot_descs[0].len;
 	s->chain.local = s->data;
 	s->chain.local_mr = evil.tgt.mr;
@@ -856,7 +855,6 @@ static void write_to(struct t_tgt_chan *ch, const struct srpi_session *s,
 	memset(send->data, 0xee, len);
 	send->chain.dir = XP_RDMA_WRITE;
 	send->chain.remote = &send->desc;
-	send->chain.remote_cnt = 1;
 	send->chain.len = len;
 	send->chain.local = send->data;
 	send->chain.local_mr = evil.tgt.mr;

@@ -169,7 +169,6 @@ static bool client_take_data(struct t_tgt_send *s, const struct srp_cmd_view *v)
 	srp_desc_unpack(v->out.descs, 1, &s->desc);
 	s->chain.dir = XP_RDMA_READ;
 	s->chain.remote = &s->desc;
-	s->chain.remote_cnt = 1;
 	s->chain.len = len;
 	s->chain.local = s->data;
 	s->chain.local_mr = target.mr;

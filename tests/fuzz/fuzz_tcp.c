@@ -96,7 +96,6 @@ static void post(struct xp_chan *ch)
 	if (it.how & 0x18) {
 		it.chain.dir = it.how & 8 ? XP_RDMA_READ : XP_RDMA_WRITE;
 		it.chain.remote = &it.desc;
-		it.chain.remote_cnt = 1;
 		it.chain.len = 512;
 		it.chain.local = mem;
 		it.chain.local_mr = local_mr;

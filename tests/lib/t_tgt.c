@@ -84,7 +84,6 @@ void t_tgt_respond_as_is(struct t_tgt_send *s, uint32_t len)
 	if (len) {
 		s->chain.dir = XP_RDMA_WRITE;
 		s->chain.remote = &s->desc;
-		s->chain.remote_cnt = 1;
 		s->chain.len = len;
 		s->chain.local = s->data;
 		s->chain.local_mr = s->ch->tgt->mr;

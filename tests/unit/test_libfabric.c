@@ -543,7 +543,6 @@ static void rdma_open(struct rdma *r, const struct data_case *dc,
 	describe(&r->remote, 16, dc->len, r->descs, dc->descs);
 	r->chain.c.dir = dir;
 	r->chain.c.remote = r->descs;
-	r->chain.c.remote_cnt = dc->descs;
 	r->chain.c.len = dc->len;
 	r->chain.c.local = r->local.p;
 	r->chain.c.local_mr = r->local.mr;
@@ -728,7 +727,6 @@ static void many_at_once_end_well(void **state)
 		describe(&remote, i * BLOCK, BLOCK, &descs[i], 1);
 		c->dir = i % 2 ? XP_RDMA_READ : XP_RDMA_WRITE;
 		c->remote = &descs[i];
-		c->remote_cnt = 1;
 		c->len = BLOCK;
 		c->local = local.p + i * BLOCK;
 		c->local_mr = local.mr;

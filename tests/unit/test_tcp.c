@@ -280,7 +280,6 @@ static void an_answer_of_the_wrong_length_is_none(void **state)
 	raw_open(&r, NULL);
 	chain.c.dir = XP_RDMA_READ;
 	chain.c.remote = &desc;
-	chain.c.remote_cnt = 1;
 	chain.c.len = 64;
 	chain.c.local = r.mem.p;
 	chain.c.local_mr = r.mem.mr;
@@ -911,7 +910,6 @@ static size_t large_move(struct large *l)
 {
 	struct t_chain chain = { .c = { .dir = XP_RDMA_WRITE,
 					.remote = &l->desc,
-					.remote_cnt = 1,
 					.len = LARGE,
 					.local = l->source.p,
 					.local_mr = l->source.mr } };

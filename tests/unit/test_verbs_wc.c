@@ -233,7 +233,6 @@ static void post(enum kind kind, struct xp_chain *chain, char *bytes)
 	if (kind != SEND) {
 		chain->dir = kind == RDMA_READ ? XP_RDMA_READ : XP_RDMA_WRITE;
 		chain->remote = &desc;
-		chain->remote_cnt = 1;
 		chain->len = 512;
 		chain->local = bytes;
 		chain->local_mr = &mr;

@@ -645,7 +645,6 @@ static void move_data(struct t_world *w, const struct data_case *dc,
 		scatter(dc, remote.p, want.p, true);
 	chain.c.dir = dir;
 	chain.c.remote = descs;
-	chain.c.remote_cnt = dc->desc_cnt;
 	chain.c.len = dc->len;
 	chain.c.local = local.p;
 	chain.c.local_mr = local.mr;
@@ -738,7 +737,6 @@ static void aim(struct rig *r, struct t_chain *chain, enum xp_dir dir,
 	}
 	chain->c.dir = dir;
 	chain->c.remote = descs;
-	chain->c.remote_cnt = cnt;
 	chain->c.len = cnt * len;
 	chain->c.local = r->local.p + off;
 	chain->c.local_mr = r->local.mr;

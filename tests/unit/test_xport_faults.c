@@ -77,7 +77,6 @@ static void load_post(struct load *l)
 		else if (cnt == 2)
 			chain->c.dir = XP_RDMA_READ;
 		chain->c.remote = l->descs[i];
-		chain->c.remote_cnt = cnt;
 		chain->c.len = cnt * BLOCK;
 		chain->c.local = l->local.p + off;
 		chain->c.local_mr = l->local.mr;

@@ -328,7 +328,6 @@ static void post_move(struct world *w, struct work *work, enum xp_dir dir,
 		.chain = {
 			.dir = dir,
 			.remote = &w->desc,
-			.remote_cnt = 1,
 			.len = DATA_LEN,
 			.local = w->t_data,
 			.local_mr = w->t_mr,
