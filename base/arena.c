@@ -317,7 +317,7 @@ void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
 	return NULL;
 }
 
-void arena_cancel_wait(struct arena *a, struct arena_waiter *w)
+void arena_cancel_wait(struct arena_waiter *w)
 {
 	/* It has never waited, or no longer waits. */
 	if (!w->node.next || list_empty(&w->node))

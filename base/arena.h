@@ -87,7 +87,7 @@ void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w);
 
 /* Stops waiting: granted() is not called. Does nothing if @w does not wait. Call
  * arena_serve_waiters() when the requests behind it may go on. */
-void arena_cancel_wait(struct arena *a, struct arena_waiter *w);
+void arena_cancel_wait(struct arena_waiter *w);
 void arena_serve_waiters(struct arena *a);
 
 /* As arena_put(), for a block that is not NULL. */

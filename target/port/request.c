@@ -993,7 +993,7 @@ void request_drop(struct request *req)
 void request_stop_waiting(struct request *req)
 {
 	if (req->waits_for)
-		arena_cancel_wait(req->waits_for, &req->waiter);
+		arena_cancel_wait(&req->waiter);
 	req->waits_for = NULL;
 	task_set_unblock(req);
 	if (request_only_waits(req))

@@ -87,7 +87,7 @@ FAULTS = [
      'return tm->function != PREEMPT && req->ch == tm->req->ch &&',
      'return false && req->ch == tm->req->ch &&'),
     ('forgets to stop waiting for a buffer', 'target/port/request.c',
-     '\t\tarena_cancel_wait(req->waits_for, &req->waiter);', '\t\t;'),
+     '\t\tarena_cancel_wait(&req->waiter);', '\t\t;'),
 
     # -- copies between volumes
     ('copies: a fence does not wait for one', 'target/port/task_mgmt.c',

@@ -270,7 +270,7 @@ static void nobody_waits_while_there_is_room(void **state)
 	void *block = arena_get_wait(a, 64 * KIB, &w.waiter);
 
 	assert_non_null(block);
-	arena_cancel_wait(a, &w.waiter);
+	arena_cancel_wait(&w.waiter);
 	arena_put(a, block);
 	arena_destroy(a);
 }
@@ -326,8 +326,8 @@ static void who_stopped_waiting_is_not_served(void **state)
 	granted_cnt = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(w); i++)
 		wait_for(a, &w[i], 32 * KIB);
-	arena_cancel_wait(a, &w[0].waiter);
-	arena_cancel_wait(a, &w[0].waiter);
+	arena_cancel_wait(&w[0].waiter);
+	arena_cancel_wait(&w[0].waiter);
 	arena_put(a, whole);
 	assert_int_equal(w[0].nth, 0);
 	assert_int_equal(w[1].nth, 1);
@@ -414,7 +414,7 @@ static void each_leaves_as_much_as_it_has(void **state)
 	cnt[3] = take_all(a, &u[3], blocks[3], &last[3]);
 	assert_int_equal(cnt[3], 1);
 	for (size_t i = 0; i < ARRAY_SIZE(u); i++)
-		arena_cancel_wait(a, &last[i].waiter);
+		arena_cancel_wait(&last[i].waiter);
 	for (size_t i = 0; i < ARRAY_SIZE(u); i++) {
 		assert_int_equal(u[i].used, cnt[i] * UNIT);
 		for (size_t k = 0; k < cnt[i]; k++)
