@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In the order of events: arrival, request_advance() with the whole life of a
+ * In the order of events: arrival, request_run_steps() with the whole life of a
  * command, its steps, the response, the end, then aborts and task management.
  */
 #include "target/port/request.h"
@@ -23,7 +23,7 @@ static void request_fill_task(struct request *req,
 static void request_advance(struct request *req);
 static void request_resume(struct request *req);
 
-/* Steps of request_advance(). False: the request now waits for an event, or was
+/* Steps of request_run_steps(). False: the request now waits for an event, or was
  * refused. */
 static bool request_take_table(struct request *req);
 static bool request_unpack_iu(struct request *req);
