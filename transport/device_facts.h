@@ -13,7 +13,6 @@
 
 struct xp_port_facts {
 	unsigned int active_mtu; /* bytes; 0: unknown */
-	unsigned int max_mtu;	 /* bytes */
 };
 
 struct xp_device_facts {

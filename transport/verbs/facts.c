@@ -54,7 +54,6 @@ static void facts_of_ports(struct ibv_context *ctx, struct xp_device_facts *ret)
 		if (ibv_query_port(ctx, (uint8_t)(i + 1), &attr))
 			continue;
 		ret->ports[i].active_mtu = vb_mtu_bytes(attr.active_mtu);
-		ret->ports[i].max_mtu = vb_mtu_bytes(attr.max_mtu);
 	}
 }
 
