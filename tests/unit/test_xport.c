@@ -1474,7 +1474,7 @@ static void another_instance_accepts(void **state)
 static unsigned int watched_sockets(const struct sockaddr_in *addr,
 				    unsigned int *ret_all)
 {
-	struct sockaddr_in ends[2];
+	struct sockaddr_in ends[2] = { 0 };
 	unsigned int cnt = 0;
 
 	*ret_all = 0;
