@@ -112,8 +112,7 @@ struct nbdvol {
 	uint64_t wait_ms;
 	uint64_t timeout_ms; /* 0: the server may take any time to answer */
 	bool trusts_server;
-	bool read_only; /* requested by the SPEC */
-	uint64_t salt;	/* random; the server cannot know it */
+	uint64_t salt; /* random; the server cannot know it */
 	/* What the server offered first. It must not offer less later. */
 	bool multi_conn;
 	uint32_t caps;

@@ -44,7 +44,6 @@ struct rbdp_vol {
 	struct rbdp_jobs jobs;
 	/* Whole blocks. librbd may block when it is asked for the size. */
 	_Atomic uint64_t bytes;
-	uint32_t caps;
 };
 
 static const struct rbp_host *rbdp_host;
