@@ -11,7 +11,6 @@
 
 /* An address of an interface. */
 struct own_address {
-	const char *name;
 	unsigned int ifindex;
 	const struct sockaddr *addr;
 	socklen_t addr_len;
@@ -51,7 +50,6 @@ static void own_add(struct own_addresses *own, const struct ifaddrs *ifa,
 		listen_interface(own->list, ifa->ifa_name);
 
 	*a = (struct own_address){
-		.name = ifa->ifa_name,
 		.ifindex = sll ? (unsigned int)sll->sll_ifindex : 0,
 		.addr = ifa->ifa_addr,
 		.addr_len = ifa->ifa_addr->sa_family == AF_INET

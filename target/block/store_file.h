@@ -57,7 +57,6 @@ struct file_store {
 	/* What the log has said of the file; any thread. */
 	_Atomic bool told_short;
 	_Atomic bool told_removed; /* or it had no name when it was opened */
-	struct file_worker *workers[BLOCK_WORKERS_MAX];
 };
 
 /* As rbp_plugin.open. */

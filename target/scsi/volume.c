@@ -339,7 +339,7 @@ static int add_layers(const struct volume_spec *spec, struct volume *vol,
 }
 
 /* Until there is a record: as if nothing had been lost in this boot. */
-static int first_generation(const struct volume_spec *spec, struct volume *vol)
+static int first_generation(struct volume *vol)
 {
 	char boot[STORE_BOOT_SIZE];
 
@@ -383,7 +383,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		volume_close(vol);
 		return err;
 	}
-	err = first_generation(spec, vol);
+	err = first_generation(vol);
 	if (err) {
 		volume_close(vol);
 		return error_set(e, err, "no random numbers to be had");
