@@ -110,7 +110,6 @@ static int measure_latency(const struct measuring *m,
 
 struct stream {
 	const struct measuring *m;
-	enum ini_exchange_kind kind;
 	uint64_t end_ns;
 	unsigned int in_flight;
 	uint64_t done;
@@ -140,7 +139,6 @@ static int measure_bandwidth(const struct measuring *m,
 	uint64_t begin = measure_now_ns();
 
 	s = (struct stream){ .m = m,
-			     .kind = kind,
 			     .end_ns = begin + MEASURE_NS,
 			     .in_flight = IN_FLIGHT };
 	for (unsigned int i = 0; i < IN_FLIGHT; i++) {

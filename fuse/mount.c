@@ -154,8 +154,7 @@ static bool mount_add_text(char *buf, size_t size, const char *name,
 	return true;
 }
 
-static bool mount_make_options(const struct mount *m,
-			       const struct fuse_options *o, bool ro,
+static bool mount_make_options(const struct fuse_options *o, bool ro,
 			       uint32_t max_read, char *buf, size_t size)
 {
 	/* If other users may access the files, the kernel checks permissions. */
@@ -259,8 +258,7 @@ int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 	struct fuse_args args = FUSE_ARGS_INIT(2, argv);
 	const char *why;
 
-	if (!mount_make_options(m, o, ro, dev_max_read(dev), text,
-				sizeof(text))) {
+	if (!mount_make_options(o, ro, dev_max_read(dev), text, sizeof(text))) {
 		return error_set(e, -E2BIG, "the mount options are too long");
 	}
 	last_message[0] = '\0';

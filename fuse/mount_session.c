@@ -39,8 +39,7 @@ static void mount_session_log_waiting(const struct mount_session *ms,
 					 time, sizeof(time)));
 }
 
-static void mount_session_log_failing(const struct mount_session *ms,
-				      const struct srpi_error *why)
+static void mount_session_log_failing(const struct srpi_error *why)
 {
 	log_error("%s; reads and writes fail with an I/O error until the "
 		  "connection is back",
@@ -69,7 +68,7 @@ static void mount_session_state_changed(struct srpi_session *s,
 	if (state == SRPI_BLOCKED && is_new)
 		mount_session_log_waiting(ms, why);
 	else if (state == SRPI_FAIL_FAST && is_new)
-		mount_session_log_failing(ms, why);
+		mount_session_log_failing(why);
 	else if (state == SRPI_LOST)
 		log_error("%s; this is final: reads and writes fail with an "
 			  "I/O error, unmount and mount again",
