@@ -425,12 +425,6 @@ size_t scsi_cdb_test_unit_ready(uint8_t ret_cdb[SCSI_CDB_LEN])
 	return 6;
 }
 
-size_t scsi_cdb_request_sense(uint8_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN])
-{
-	start_cdb(0x03, ret_cdb)[4] = alloc_len;
-	return 6;
-}
-
 size_t scsi_cdb_inquiry(uint16_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN])
 {
 	wire_put16(start_cdb(0x12, ret_cdb) + 3, alloc_len);
@@ -486,15 +480,6 @@ size_t scsi_cdb_mode_sense_6(uint8_t page_code, uint8_t alloc_len,
 	return 6;
 }
 
-size_t scsi_cdb_mode_sense_10(uint8_t page_code, uint16_t alloc_len,
-			      uint8_t ret_cdb[SCSI_CDB_LEN])
-{
-	start_cdb(0x5a, ret_cdb)[1] = CDB_DBD;
-	ret_cdb[2] = page_code;
-	wire_put16(ret_cdb + 7, alloc_len);
-	return 10;
-}
-
 static size_t put_buffer_cdb(uint8_t opcode, enum scsi_buffer_mode mode,
 			     uint32_t offset, uint32_t len,
 			     uint8_t ret_cdb[SCSI_CDB_LEN])
@@ -515,24 +500,6 @@ size_t scsi_cdb_write_buffer(enum scsi_buffer_mode mode, uint32_t offset,
 			     uint32_t len, uint8_t ret_cdb[SCSI_CDB_LEN])
 {
 	return put_buffer_cdb(0x3b, mode, offset, len, ret_cdb);
-}
-
-size_t scsi_cdb_start_stop(bool start, uint8_t ret_cdb[SCSI_CDB_LEN])
-{
-	start_cdb(0x1b, ret_cdb)[4] = start ? CDB_START : 0;
-	return 6;
-}
-
-size_t scsi_cdb_report_opcode(uint8_t opcode, uint16_t service_action,
-			      uint32_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN])
-{
-	start_cdb(0xa3, ret_cdb)[1] = 0x0c;
-	/* Option 3 is for operation codes with and without service actions. */
-	ret_cdb[2] = 3;
-	ret_cdb[3] = opcode;
-	wire_put16(ret_cdb + 4, service_action);
-	wire_put32(ret_cdb + 6, alloc_len);
-	return 12;
 }
 
 /* Writes the ten-byte form of a block command if LBA and count fit into it. */

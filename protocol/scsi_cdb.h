@@ -429,7 +429,6 @@ uint64_t scsi_cmd_data_in_len(const struct scsi_cmd *cmd, uint32_t block_size);
  * @ret_cdb and returns the length of the CDB.
  */
 size_t scsi_cdb_test_unit_ready(uint8_t ret_cdb[SCSI_CDB_LEN]);
-size_t scsi_cdb_request_sense(uint8_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_inquiry(uint16_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_inquiry_vpd(uint8_t page_code, uint16_t alloc_len,
 			    uint8_t ret_cdb[SCSI_CDB_LEN]);
@@ -442,17 +441,11 @@ size_t scsi_cdb_read_capacity_16(uint32_t alloc_len,
 /* Requests current values, without block descriptor. */
 size_t scsi_cdb_mode_sense_6(uint8_t page_code, uint8_t alloc_len,
 			     uint8_t ret_cdb[SCSI_CDB_LEN]);
-size_t scsi_cdb_mode_sense_10(uint8_t page_code, uint16_t alloc_len,
-			      uint8_t ret_cdb[SCSI_CDB_LEN]);
 /* @offset, @len: at most SCSI_BUFFER_LEN, 24 bits */
 size_t scsi_cdb_read_buffer(enum scsi_buffer_mode mode, uint32_t offset,
 			    uint32_t alloc_len, uint8_t ret_cdb[SCSI_CDB_LEN]);
 size_t scsi_cdb_write_buffer(enum scsi_buffer_mode mode, uint32_t offset,
 			     uint32_t len, uint8_t ret_cdb[SCSI_CDB_LEN]);
-size_t scsi_cdb_start_stop(bool start, uint8_t ret_cdb[SCSI_CDB_LEN]);
-size_t scsi_cdb_report_opcode(uint8_t opcode, uint16_t service_action,
-			      uint32_t alloc_len,
-			      uint8_t ret_cdb[SCSI_CDB_LEN]);
 
 /* Ten bytes if LBA and count fit, else sixteen. */
 size_t scsi_cdb_read(uint64_t lba, uint32_t blocks, bool fua,

@@ -29,12 +29,7 @@ static inline bool srp_credit_may_cmd(const struct srp_credit *c)
 	return c->limit > 1;
 }
 
-static inline bool srp_credit_may_tmf(const struct srp_credit *c)
-{
-	return c->limit > 0;
-}
-
-/* Counts a sent request. srp_credit_may_*() must have returned true. */
+/* Counts a sent request. The initiator must have a credit for it. */
 static inline void srp_credit_spend(struct srp_credit *c)
 {
 	assert(c->limit > 0);

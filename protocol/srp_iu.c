@@ -683,22 +683,6 @@ const char *srp_tsk_mgmt_name(uint8_t function)
 	}
 }
 
-const char *srp_rsp_code_name(uint8_t code)
-{
-	switch (code) {
-	case SRP_RSP_COMPLETE:
-		return "no failure";
-	case SRP_RSP_FIELDS_INVALID:
-		return "request fields invalid";
-	case SRP_RSP_TMF_NOT_SUPPORTED:
-		return "task management function not supported";
-	case SRP_RSP_TMF_FAILED:
-		return "task management function failed";
-	default:
-		return "unknown response code";
-	}
-}
-
 const char *srp_logout_reason_name(uint32_t reason)
 {
 	switch (reason) {

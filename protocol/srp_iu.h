@@ -508,9 +508,8 @@ int srp_t_logout_decode(const void *iu, size_t iu_len,
 int srp_t_logout_encode(void *iu, size_t cap, const struct srp_t_logout *t);
 
 /* Names for messages. Never NULL: an unknown value has a name that says so. */
-const char *srp_opcode_name(uint8_t opcode);	 /* "SRP_CMD" */
-const char *srp_tsk_mgmt_name(uint8_t function); /* "ABORT TASK" */
-const char *srp_rsp_code_name(uint8_t code);	 /* "request fields invalid" */
+const char *srp_opcode_name(uint8_t opcode);	     /* "SRP_CMD" */
+const char *srp_tsk_mgmt_name(uint8_t function);     /* "ABORT TASK" */
 const char *srp_logout_reason_name(uint32_t reason); /* "inactive channel" */
 
 #endif

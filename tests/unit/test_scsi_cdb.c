@@ -930,7 +930,6 @@ static void assert_built(const struct built *cdb, const char *hex)
 static void control_cdbs_are_built(void **state)
 {
 	BUILT(scsi_cdb_test_unit_ready(cdb.b), "00*6");
-	BUILT(scsi_cdb_request_sense(252, cdb.b), "03 00 00 00 fc 00");
 	BUILT(scsi_cdb_inquiry(36, cdb.b), "12 00 00 00 24 00");
 	BUILT(scsi_cdb_inquiry_vpd(0x83, 0x400, cdb.b), "12 01 83 04 00 00");
 	BUILT(scsi_cdb_report_luns(4096, cdb.b),
@@ -943,12 +942,6 @@ static void control_cdbs_are_built(void **state)
 	BUILT(scsi_cdb_read_capacity_16(32, cdb.b),
 	      "9e 10 00*8 00 00 00 20 00 00");
 	BUILT(scsi_cdb_mode_sense_6(0x3f, 192, cdb.b), "1a 08 3f 00 c0 00");
-	BUILT(scsi_cdb_mode_sense_10(0x08, 0x1234, cdb.b),
-	      "5a 08 08 00 00 00 00 12 34 00");
-	BUILT(scsi_cdb_start_stop(true, cdb.b), "1b 00 00 00 01 00");
-	BUILT(scsi_cdb_start_stop(false, cdb.b), "1b 00 00 00 00 00");
-	BUILT(scsi_cdb_report_opcode(0x93, 0, 512, cdb.b),
-	      "a3 0c 03 93 00 00 00 00 02 00 00 00");
 	BUILT(scsi_cdb_get_lba_status(0x123456789a, 24, cdb.b),
 	      "9e 12 00 00 00 12 34 56 78 9a 00 00 00 18 00 00");
 }
