@@ -27,7 +27,6 @@ struct store {
 
 struct queue {
 	struct store *store;
-	struct rbp_queue *queue;
 	struct rbp_watch *watch;
 	struct rbp_timer *timer;
 	int fds[2];
@@ -106,7 +105,6 @@ static int queue_add(void *v, struct rbp_queue *queue, void **ret)
 		free(q);
 		return -ENOMEM;
 	}
-	q->queue = queue;
 	q->watch = host->watch_add(
 		queue, q->fds[0],
 		is_way(q, "both") ? RBP_READABLE | RBP_WRITABLE : RBP_READABLE,

@@ -40,7 +40,7 @@ void evidence_keep(struct evidence *e, const struct journal *j)
 	for (unsigned int i = 0; i < j->lane_cnt; i++)
 		cnt += j->lanes[i].cnt;
 	free(r->records);
-	*r = (struct evidence_round){ .number = e->rounds };
+	*r = (struct evidence_round){ 0 };
 	r->records = calloc(cnt ? cnt : 1, sizeof(*r->records));
 	if (!r->records)
 		abort();

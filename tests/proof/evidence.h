@@ -25,7 +25,6 @@ struct evidence_note {
 
 /* The records of all lanes, lane by lane. */
 struct evidence_round {
-	unsigned int number; /* 1 ...; 0: none */
 	struct journal_record *records;
 	uint32_t first[JOURNAL_LANES + 1]; /* index of lane i's first record;
 					    * the last entry: end */

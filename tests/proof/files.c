@@ -58,7 +58,6 @@ struct version {
 };
 
 struct work {
-	const char *dir;
 	int dir_fd;
 	FILE *journal;
 	struct write_log log;
@@ -199,7 +198,7 @@ static int turn(struct work *w)
 
 static int do_work(char **args)
 {
-	struct work w = { .dir = args[0] };
+	struct work w = { 0 };
 	unsigned long turns = strtoul(args[3], NULL, 10);
 	int err;
 

@@ -59,9 +59,7 @@ static struct {
 	uint64_t acked[PEER_BLOCKS];
 	bool writing[PEER_BLOCKS];
 	unsigned int fails_fast; /* how often I/O has begun to fail */
-	unsigned int losses_told;
 	unsigned int failed_flushes;
-	bool may_lose; /* any data may be lost */
 	bool connected, closed;
 	unsigned int events;
 	uint64_t heard; /* losses that were noted */

@@ -922,7 +922,6 @@ static void a_watch_of_no_file_says_so_once(void **state)
 /* ---- level-triggered watches ---- */
 
 struct test_level {
-	struct reactor *r;
 	struct reactor_level *level;
 	int fd;
 	unsigned int ready_cnt;
@@ -952,7 +951,6 @@ static void level_ready(void *user, uint32_t events)
 static void level_watch(struct reactor *r, struct test_level *t, int fd,
 			uint32_t events)
 {
-	t->r = r;
 	t->fd = fd;
 	assert_int_equal(
 		reactor_level_add(r, fd, events, level_ready, t, &t->level), 0);
