@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes one line for each message, to stderr, or for a daemon to syslog. The
- * code that decides what to do about an error logs it, once:
+ * Writes one line for each message, to stderr, or for a daemon to syslog or to the
+ * journal of systemd. A line of more than 1023 bytes is cut. The code that decides
+ * what to do about an error logs it, once:
  *   error   something that was asked for did not happen
  *   warn    the program carries on, and the line says so
  *   notice  start, stop, login, logout
@@ -38,6 +39,7 @@ void log_to_syslog(void);
  * says later how many are lost. Thread: main, before others. */
 void log_to_journal(void);
 
+/* Writes the line at every level: call log_at() and those below. */
 void log_write(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -41,13 +41,13 @@ bool finder_warn(const struct finder *f);
 void finder_ask(struct finder *f, struct found *ret);
 
 /* Also opens members of the groups, which receive announcements of targets that
- * start or stop. For finder_listen(). */
+ * start or stop, for finder_heard(). */
 void finder_join(struct finder *f);
 /* Stores the descriptors to poll in @ret, at most FINDER_ENDPOINTS_MAX. Returns
  * how many. */
 unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret);
-/* Takes what has come, and calls bye() for each target that said that it goes. True: some
- * target said that it comes or goes, so ask. */
+/* Takes what has come, and calls bye() for each target that announced its end. True:
+ * a target announced its start or end, so ask. */
 bool finder_heard(struct finder *f,
 		  void (*bye)(void *user, const struct srp_port_id *id),
 		  void *user);

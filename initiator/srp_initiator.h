@@ -56,7 +56,8 @@ struct srpi_session;
 struct srpi_mem;
 
 /* An error: an errno, and a line for a person. The line names the object, both
- * addresses if there are two, the reason, and what to try. */
+ * addresses if there are two, the reason, and what to try. Functions that take one
+ * fill it in if they fail; NULL is allowed. */
 struct srpi_error {
 	int err; /* negative errno; 0: no error */
 	char text[512];
@@ -85,17 +86,22 @@ struct srpi_ctx_options {
 	struct reactor *reactor;
 };
 
-/* @options may be NULL. Returns 0 or a negative errno. */
+/*
+ * @options may be NULL. Return: 0; -EINVAL: an option is unknown, or struct_size
+ * is not set; -ENOMEM; -ENOSYS, -EPERM: the kernel has no io_uring, or forbids
+ * it; other negative errnos of io_uring.
+ */
 int srpi_ctx_create(const struct srpi_ctx_options *options,
 		    struct srpi_ctx **ret_ctx, struct srpi_error *e);
 /* Every session must be closed. NULL does nothing. */
 void srpi_ctx_destroy(struct srpi_ctx *ctx);
 /* For a context that was made pollable: a descriptor that is readable when
- * srpi_ctx_run() has something to do. Before each poll() of it, call
- * srpi_ctx_run(ctx, 0) until it returns 0. */
+ * srpi_ctx_run() has something to do. It belongs to the context. Before each
+ * poll() of it, call srpi_ctx_run(ctx, 0) until it returns 0. */
 int srpi_ctx_fd(const struct srpi_ctx *ctx);
 /* Handles what there is to do. If there is nothing, waits at most @timeout_ms
- * (-1: without limit). Returns 1 if something was done, 0 if not, or -errno. */
+ * (-1: without limit). Returns 1 if something was done, 0 if not, or -errno of
+ * io_uring. */
 int srpi_ctx_run(struct srpi_ctx *ctx, int timeout_ms);
 
 /*
@@ -277,8 +283,10 @@ const char *srpi_timeouts_fault(const struct srpi_options *options);
  *	  session is RUNNING; otherwise it is CLOSED and must be freed with
  *	  srpi_close() all the same.
  *
- * A host name is resolved before this returns, which may block.
- * Return: 0 or a negative errno (then there is no session).
+ * A host name is resolved before this returns, which may block. @uri, @options and
+ * the texts of the options are borrowed for the call.
+ * Return: 0, or a negative errno, and then there is no session: -EINVAL for a
+ *   wrong URI or option, -EHOSTUNREACH for a host without an address, -ENOMEM.
  */
 int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 		 const struct srpi_options *options,
@@ -297,7 +305,8 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg);
 
 enum srpi_state srpi_session_state(const struct srpi_session *s);
 
-/* A connection, for a person: the current one, or the last. */
+/* A connection, for a person: the current one, or the last. The texts are valid
+ * until the next call of srpi_ctx_run() or srpi_close(). */
 struct srpi_session_info {
 	size_t struct_size;
 	const char *transport; /* "RDMA (verbs)" or "TCP" */
@@ -338,7 +347,7 @@ struct srpi_session_stats {
 	uint64_t reconnects; /* logins after a connection was lost */
 	uint64_t attempts;   /* attempts to reconnect, including failed ones */
 	/* Why a connection was last lost, or could not be made again; "":
-	 * never. */
+	 * never. Valid as the texts of srpi_session_info. */
 	const char *last_error;
 };
 
@@ -452,8 +461,8 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
  * of the memory at any time until srpi_mem_free(): copy data before you check
  * it.
  *
- * Return: 0; -ENOTCONN before srpi_connect() is done, or if it has failed;
- *   -ENOMEM, and other negative errnos of the device.
+ * Return: 0; -ENOTCONN before srpi_connect() is done, if it has failed, or after
+ *   srpi_close(); -ENOMEM, and other negative errnos of the device.
  */
 int srpi_mem_register(struct srpi_session *s, void *addr, size_t len,
 		      struct srpi_mem **ret_mem, struct srpi_error *e);
@@ -530,6 +539,8 @@ bool srpi_io_refused(const struct srpi_io *io);
 /* ---- the same, waiting: these run the context, so no callback may call
  * them ---- */
 
+/* Return: 0; -errno, as of srpi_connect() or of its done(): then there is no
+ * session to close. */
 int srpi_connect_wait(struct srpi_ctx *ctx, const char *uri,
 		      const struct srpi_options *options,
 		      struct srpi_session **ret_session, struct srpi_error *e);
