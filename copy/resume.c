@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/directory.h"
 #include "base/list.h"
+#include "base/number.h"
 
 #define RESUME_MAGIC "srpcopy state 1"
 
@@ -37,13 +38,9 @@ static bool resume_line(FILE *f, const char *name, char *buf, size_t len)
 static bool resume_number(FILE *f, const char *name, uint64_t *ret)
 {
 	char text[32];
-	char *end;
 
-	if (!resume_line(f, name, text, sizeof(text)))
-		return false;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno;
+	return resume_line(f, name, text, sizeof(text)) &&
+	       number_parse(text, UINT64_MAX, ret);
 }
 
 static bool resume_identity(FILE *f, const char *what,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "base/number.h"
 
 /* The options of Linux's ib_srp besides the address of a target. */
 static const char *const kernel_options[] = {
@@ -48,17 +49,12 @@ static bool set_ioc_guid(struct rule *r, const char *value)
 }
 
 /* :PORT, or nothing */
-static bool read_port(const char *text, unsigned long *ret_port)
+static bool read_port(const char *text, uint64_t *ret_port)
 {
-	char *end;
-
 	*ret_port = 0;
-	if (!*text)
-		return true;
-	if (*text != ':' || !isdigit((unsigned char)text[1]))
-		return false;
-	*ret_port = strtoul(text + 1, &end, 10);
-	return !*end && *ret_port >= 1 && *ret_port <= 65535;
+	return !*text ||
+	       (*text == ':' && number_parse(text + 1, UINT16_MAX, ret_port) &&
+		*ret_port);
 }
 
 /* Writes an address as rdma-discover prints it. @scope: of a link-local address,
@@ -92,7 +88,7 @@ static bool read_dest(const char *value, char *buf, size_t size)
 	const char *end = host + strcspn(host, is_v6 ? "]" : ":");
 	char host_text[INET6_ADDRSTRLEN];
 	char scope[IF_NAMESIZE + 1];
-	unsigned long port;
+	uint64_t port;
 	size_t len;
 
 	if (host_len >= sizeof(host_text) ||
@@ -105,8 +101,8 @@ static bool read_dest(const char *value, char *buf, size_t size)
 	if (!write_address(host_text, is_v6, scope, buf, size))
 		return false;
 	len = strlen(buf);
-	return !port || (size_t)snprintf(buf + len, size - len, ":%lu", port) <
-				size - len;
+	return !port || (size_t)snprintf(buf + len, size - len, ":%u",
+					 (unsigned int)port) < size - len;
 }
 
 static bool set_dest(struct rule *r, const char *value)

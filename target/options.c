@@ -11,6 +11,7 @@
 
 #include "config.h"
 #include "base/list.h"
+#include "base/number.h"
 #include "base/option.h"
 #include "base/option_rows.h"
 #include "base/reactor.h"
@@ -172,11 +173,9 @@ static bool target_option_discovery_key(void *options,
 
 static bool target_option_is_port(const char *text)
 {
-	char *end;
-	unsigned long port = strtoul(text, &end, 10);
+	uint64_t port;
 
-	return *text >= '0' && *text <= '9' && !*end && port >= 1 &&
-	       port <= 65535;
+	return number_parse(text, UINT16_MAX, &port) && port;
 }
 
 /* The address of @value, in brackets or not, without its interface. */

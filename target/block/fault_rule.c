@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "base/list.h"
+#include "base/number.h"
 
 #define RULE_TEXT_MAX 256
 
@@ -28,15 +29,6 @@ static bool fault_rule_refuse(const struct parse *p, const char *piece,
 			      const char *why)
 {
 	return error_refuse(p->e, "'%s' %s", piece, why);
-}
-
-static bool to_number(const char *text, uint64_t *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
 /* ---- operations ---- */
@@ -93,7 +85,7 @@ static bool set_ms(const struct parse *p, const char *value)
 {
 	uint64_t ms;
 
-	if (!value || !to_number(value, &ms) || ms > 3600u * 1000)
+	if (!value || !number_parse(value, 3600u * 1000, &ms))
 		return fault_rule_refuse(
 			p, value ? value : "",
 			"is not a number of milliseconds (an hour at most)");
@@ -158,8 +150,8 @@ static bool set_lba(const struct parse *p, const char *value)
 
 	snprintf(first, sizeof(first), "%.*s",
 		 (int)(dash ? dash - value : (long)strlen(value)), value);
-	if (!to_number(first, &p->rule->first_lba) ||
-	    !to_number(last, &p->rule->last_lba) ||
+	if (!number_parse(first, UINT64_MAX, &p->rule->first_lba) ||
+	    !number_parse(last, UINT64_MAX, &p->rule->last_lba) ||
 	    p->rule->last_lba < p->rule->first_lba)
 		return fault_rule_refuse(
 			p, value,
@@ -186,7 +178,7 @@ static bool set_chance(const struct parse *p, const char *value)
 static bool set_number(const struct parse *p, const char *value, uint64_t min,
 		       uint64_t *ret)
 {
-	if (!to_number(value, ret) || *ret < min)
+	if (!number_parse(value, UINT64_MAX, ret) || *ret < min)
 		return fault_rule_refuse(p, value,
 					 min ? "is not a number above 0"
 					     : "is not a number");

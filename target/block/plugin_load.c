@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/block/plugin_load.h"
 
-#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "base/size.h"
 #include "target/block/plugin_host.h"
 #include "target/block/plugin_unprivileged.h"
@@ -347,15 +347,11 @@ static void list_params(const struct rbp_plugin *plugin, char *buf, size_t len)
 
 static bool parse_text(enum rbp_type type, struct rbp_arg *arg)
 {
-	char *end;
-
 	switch (type) {
 	case RBP_STRING:
 		return true;
 	case RBP_NUMBER:
-		errno = 0;
-		arg->number = strtoull(arg->text, &end, 10);
-		return isdigit((unsigned char)*arg->text) && !*end && !errno;
+		return number_parse(arg->text, UINT64_MAX, &arg->number);
 	case RBP_SIZE:
 		return size_parse(arg->text, &arg->number) == 0;
 	case RBP_BOOL:

@@ -3,10 +3,10 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/list.h"
+#include "base/number.h"
 
 static struct in6_addr mapped(struct in_addr in)
 {
@@ -33,12 +33,9 @@ struct in6_addr access_addr(const struct sockaddr_storage *addr)
 /* A whole decimal number of at most @max; -1: the text is none. */
 static int parse_decimal(const char *text, int max)
 {
-	char *end;
-	long v = strtol(text, &end, 10);
+	uint64_t v;
 
-	if (*text < '0' || *text > '9' || *end || v > max)
-		return -1;
-	return (int)v;
+	return number_parse(text, (uint64_t)max, &v) ? (int)v : -1;
 }
 
 static bool parse_prefix(const char *text, unsigned int bits,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/option.h"
 #include "base/size.h"
 #include "target/block/plugin_host.h"
@@ -112,10 +112,9 @@ static bool volume_option_lun(void *options, const struct option_row *row,
 			      const char *value, struct error *e)
 {
 	struct volume_spec *spec = options;
-	char *end;
-	unsigned long lun = strtoul(value, &end, 10);
+	uint64_t lun;
 
-	if (*value < '0' || *value > '9' || *end || lun >= LUNS_MAX)
+	if (!number_parse(value, LUNS_MAX - 1, &lun))
 		return error_refuse(e, "must be a number from 0 to %u",
 				    LUNS_MAX - 1);
 	spec->has_lun = true;
