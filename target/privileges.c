@@ -5,7 +5,6 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/number.h"
 
 /* Raises a limit to the hard limit. A privileged process raises that first. */
 static void raise_limit(int resource, rlim_t hard)
@@ -81,14 +81,10 @@ static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid,
 		     struct error *e)
 {
 	const struct passwd *pw = getpwnam(name);
-	char *end;
-	unsigned long uid;
+	uint64_t uid;
 
-	if (!pw) {
-		uid = strtoul(name, &end, 10);
-		if (*name >= '0' && *name <= '9' && !*end)
-			pw = getpwuid((uid_t)uid);
-	}
+	if (!pw && number_parse(name, UINT32_MAX, &uid))
+		pw = getpwuid((uid_t)uid);
 	if (!pw) {
 		error_set(e, -ENOENT, "--user '%s': there is no such user",
 			  name);
