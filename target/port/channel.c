@@ -53,6 +53,13 @@ struct channel *channel_create(const struct channel_params *p)
 	return ch;
 }
 
+/* Makes every change of state. The life has one direction: see channel.h. */
+static void channel_enter(struct channel *ch, enum channel_state state)
+{
+	assert(state > ch->state);
+	ch->state = state;
+}
+
 /* ---- messages from the port ---- */
 
 void channel_send_start(struct channel *ch)
@@ -272,7 +279,7 @@ static void channel_run_gone(struct reactor_msg *msg)
 /* The channel no longer has a chain, an IU or a request. */
 static void channel_become_gone(struct channel *ch)
 {
-	ch->state = CHANNEL_GONE;
+	channel_enter(ch, CHANNEL_GONE);
 	reactor_timer_stop(&ch->timer);
 	ch->msgs.gone.run = channel_run_gone;
 	reactor_send(ch->worker->reactor, &ch->msgs.gone);
@@ -350,7 +357,7 @@ static void channel_leave_orphans(struct channel *ch)
 static void channel_begin_closing(struct channel *ch)
 {
 	reactor_timer_stop(&ch->timer);
-	ch->state = CHANNEL_CLOSING;
+	channel_enter(ch, CHANNEL_CLOSING);
 	channel_drop_unstarted(ch);
 	channel_leave_orphans(ch);
 	channel_abandon_jobs(ch);
@@ -368,7 +375,7 @@ static void channel_on_closed(struct xp_chan *xp, const struct error *why)
 	struct channel *ch = xp_chan_user(xp);
 
 	channel_note_end(ch, why->text);
-	ch->state = CHANNEL_CLOSED;
+	channel_enter(ch, CHANNEL_CLOSED);
 	if (list_empty(&ch->requests.busy))
 		channel_become_gone(ch);
 }
@@ -452,7 +459,7 @@ void channel_drain(struct channel *ch, const char *why)
 	if (ch->state != CHANNEL_OPEN)
 		return;
 	channel_note_end(ch, why);
-	ch->state = CHANNEL_DRAINING;
+	channel_enter(ch, CHANNEL_DRAINING);
 	channel_drop_waiting(ch);
 	reactor_timer_set(ch->worker->reactor, &ch->timer, CHANNEL_DRAIN_MS);
 	channel_close_if_drained(ch);
@@ -502,13 +509,13 @@ static void channel_run_start(struct reactor_msg *msg)
 	struct error e = { 0 };
 
 	list_add_tail(&ch->worker->channels, &ch->worker_node);
-	ch->state = CHANNEL_ACCEPTING;
+	channel_enter(ch, CHANNEL_ACCEPTING);
 	reactor_timer_set(ch->worker->reactor, &ch->timer,
 			  CHANNEL_HALF_OPEN_MS);
 	if (channel_accept(ch, &e) == 0)
 		return;
 	channel_note_end(ch, e.text);
-	ch->state = CHANNEL_CLOSED;
+	channel_enter(ch, CHANNEL_CLOSED);
 	channel_become_gone(ch);
 }
 
@@ -518,7 +525,7 @@ static void channel_on_established(struct xp_chan *xp, const void *pdata,
 	struct channel *ch = xp_chan_user(xp);
 
 	reactor_timer_stop(&ch->timer);
-	ch->state = CHANNEL_OPEN;
+	channel_enter(ch, CHANNEL_OPEN);
 	ch->logged_in = true;
 	ch->negotiated = *xp_chan_negotiated(xp);
 	port_channel_opened(ch);
