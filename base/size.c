@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Units for the powers of 1024, beginning with 0. */
 static const char units[] = "BKMGTPE";

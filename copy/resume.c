@@ -11,9 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/directory.h"
-#include "base/list.h"
 #include "base/number.h"
 
 #define RESUME_MAGIC "srpcopy state 1"

@@ -2,7 +2,6 @@
 #include "ctl/ctl_print.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

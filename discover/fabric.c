@@ -3,7 +3,6 @@
 
 #include <glob.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Devices of the fabric chose the text: nothing in it may control the terminal. */
 static void fabric_print_line(const char *line)

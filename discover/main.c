@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma-discover: lists the targets in the network. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/std_files.h"

@@ -10,7 +10,6 @@
 
 #include "protocol/scsi_log.h"
 #include "protocol/scsi_mode.h"
-#include "protocol/scsi_pages.h"
 
 static const char head_text[] =
 	"# SCSI commands\n"

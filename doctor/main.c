@@ -2,7 +2,6 @@
 /* rdma-doctor: finds problems of this machine, or on the way to a target. */
 #include <stdlib.h>
 
-#include "base/list.h"
 #include "base/log.h"
 #include "base/std_files.h"
 #include "doctor/check.h"

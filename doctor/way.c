@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "transport/kind.h"
 #include "transport/xport.h"
 
 struct finding *way_add(struct way *w, const char *name,

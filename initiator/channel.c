@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "initiator/ctx.h"
 #include "protocol/srp_iu.h"
 
 /* Bytes for an IU that this side builds: a command with immediate data from

@@ -5,7 +5,6 @@
  * the I/O of the program for it, never reach another volume. When the target
  * shows it again, it gets another number.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "initiator/session.h"
-#include "protocol/scsi_pages.h"
 #include "protocol/wire.h"
 
 /* REPORT LUNS: the header, and one LUN. */

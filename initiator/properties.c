@@ -6,7 +6,6 @@
  * again, and I/O goes on meanwhile. If an attention arrives during a question,
  * the answer is dropped and the question repeated.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

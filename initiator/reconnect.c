@@ -23,7 +23,6 @@
  * connection and logs in again.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The waiting forms start an operation, then run the context until it has
  * ended. */
-#include <errno.h>
 
 #include "initiator/ctx.h"
 

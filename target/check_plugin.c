@@ -3,7 +3,6 @@
 #include "target/port/worker.h"
 #include "target/check_plugin.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "target/control/config.h"
 #include "target/control/varlink.h"
 #include "target/manage_access.h"
 #include "target/manage_listen.h"

@@ -8,7 +8,6 @@
 
 #include "config.h"
 #include "base/size.h"
-#include "target/control/config_text.h"
 #include "target/control/config_volume.h"
 #include "target/control/varlink.h"
 #include "target/listen.h"

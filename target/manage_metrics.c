@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/exposition.h"
 #include "base/list.h"
 #include "target/collect.h"
 #include "target/manage_methods.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "target/block/plugin_host.h"
 #include "target/control/config.h"
 #include "target/port/port_change.h"
 #include "target/port/task_mgmt.h"

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "base/log.h"
 
 /* Numbers of system calls are below this, for those with a name below; see
  * name_of. */

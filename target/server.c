@@ -7,10 +7,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -27,7 +25,6 @@
 #include "target/service_notify.h"
 #include "target/start_signals.h"
 #include "target/scsi/port_id.h"
-#include "target/scsi/unit_share.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
 #include "base/file_lock.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/server_manage.h"
 
-#include "target/control/config.h"
 #include "target/control/control.h"
 #include "target/manage.h"
 #include "target/manage_methods.h"

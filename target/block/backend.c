@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/block/backend.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "target/block/plugin_host.h"
 #include "target/block/plugin_load.h"
 #include "target/block/plugin_threads.h"
 #include "target/block/plugin_unprivileged.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/block/plugin_events.h"
 
-#include <assert.h>
 #include <poll.h>
 #include <stdlib.h>
 

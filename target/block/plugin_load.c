@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include "target/block/plugin_host.h"
 #include "target/block/plugin_unprivileged.h"
 #include "base/cleanup.h"
-#include "base/list.h"
 
 #define SYMBOL_PREFIX "rdma_block_plugin_"
 /* Other major versions, for an error message. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/control/varlink.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

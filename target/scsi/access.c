@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/list.h"
 #include "base/number.h"
 
 static struct in6_addr mapped(struct in_addr in)

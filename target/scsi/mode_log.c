@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MODE SENSE, MODE SELECT, LOG SENSE. */
-#include <errno.h>
 
 #include "protocol/scsi_log.h"
 #include "protocol/scsi_mode.h"

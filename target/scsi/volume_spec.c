@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "base/option.h"
 #include "base/size.h"
-#include "target/block/plugin_host.h"
 #include "target/scsi/volume.h"
 #include "base/list.h"
 

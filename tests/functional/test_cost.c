@@ -16,7 +16,6 @@
 #include "tests/functional/t_load.h"
 #include "tests/functional/t_target.h"
 #include "tests/lib/t_table.h"
-#include "base/list.h"
 
 #define MIB (1024ul * 1024)
 

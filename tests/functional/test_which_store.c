@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "protocol/scsi_cdb.h"
-#include "protocol/scsi_pr.h"
 #include "protocol/scsi_sense.h"
 #include "tests/functional/t_peer.h"
 #include "tests/functional/t_target.h"

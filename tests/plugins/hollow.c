@@ -3,7 +3,6 @@
  * A layer for tests that is wrong about holes. It says of all blocks that they are
  * unallocated, and does not change a range that is to become a hole.
  */
-#include <stdlib.h>
 
 #include <rdma_block_plugin.h>
 

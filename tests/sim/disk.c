@@ -8,7 +8,6 @@
 
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"
-#include "base/list.h"
 
 #define PENDING_MAX  512
 #define VERSIONS_MAX 32

@@ -6,7 +6,6 @@
 #include "tests/sim/disk.h"
 #include "tests/sim/host_world.h"
 #include "tests/sim/sim.h"
-#include "tests/sim/target.h"
 
 struct host_world world;
 

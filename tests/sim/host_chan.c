@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/host_world.h"
 
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/sim.h"

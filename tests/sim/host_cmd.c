@@ -2,7 +2,6 @@
 #include "tests/sim/host_world.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/disk.h"

@@ -2,7 +2,6 @@
 #include "tests/sim/target.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * What a target answers to those who look for it, and what it says by itself. The
  * carriers are played: dgram_open_*() are wrapped.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

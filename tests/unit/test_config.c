@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "target/control/config_text.h"
-#include "target/control/config_volume.h"
 #include "tests/lib/t_table.h"
 
 static json_t *parsed(const char *text)

@@ -2,7 +2,6 @@
 /* Calls of rdma-ctl, with a target that the test plays on a socket. */
 #include "ctl/ctl_client.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>

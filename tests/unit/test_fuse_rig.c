@@ -2,9 +2,7 @@
 #define FUSE_USE_VERSION 312
 #include "tests/unit/test_fuse_rig.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <poll.h>
 #include <setjmp.h>

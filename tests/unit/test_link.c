@@ -5,7 +5,6 @@
  */
 #include "discover/link.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/list.h"
 #include "target/listen.h"
 #include "tests/lib/t_table.h"
 

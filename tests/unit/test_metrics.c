@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "tests/lib/t_table.h"
-#include "target/port/meter.h"
 #include "transport/xport.h"
 
 #define WORDS(type) (sizeof(type) / sizeof(uint64_t))

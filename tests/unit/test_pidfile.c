@@ -2,7 +2,6 @@
 /* A PID file that two processes take one after the other. */
 #include "base/pidfile.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

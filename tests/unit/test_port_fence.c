@@ -6,7 +6,6 @@
  */
 #include "tests/lib/t_rig.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/wire.h"

@@ -5,7 +5,6 @@
  */
 #include "tests/lib/t_rig.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/t_table.h"

@@ -2,7 +2,6 @@
 /* rdma-target from its start to its end: what it refuses, and what it does when it is
  * told to by signals, by its service manager and by those who look at it. */
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/list.h"

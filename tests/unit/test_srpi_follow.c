@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "initiator/session.h"
 #include "tests/lib/t_session.h"
 #include "tests/lib/t_table.h"
 

@@ -4,13 +4,11 @@
  * completion fails at every possible point. Also how work is batched.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/srp_iu.h"
 #include "tests/lib/t_table.h"
 #include "tests/lib/t_world.h"
-#include "base/list.h"
 
 #define CHAINS 20u
 #define BLOCK  256u
