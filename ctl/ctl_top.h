@@ -68,8 +68,8 @@ char *top_time_text(uint64_t ns, char *buf);
 uint64_t top_stage_ns(const struct top_row *row, int stage,
 		      unsigned int permille);
 
-/* What has happened between two samples, sorted and filtered by @view; *ret_rows to be
- * freed. -ENOMEM. */
+/* What has happened between two samples, sorted and filtered by @view, in @ret, whose
+ * rows the caller frees. Return: 0 or -ENOMEM. */
 int top_difference(const struct top_sample *from, const struct top_sample *to,
 		   const struct top_view *view, struct top_rows *ret);
 

@@ -318,7 +318,7 @@ static int crcsums_read_header(struct crcsums *s,
 
 /* ---- records of an earlier life ---- */
 
-/* Sets @ret_changed if a record of the chunk is not settled. */
+/* Marks the records of a chunk that are not settled as in doubt. */
 static int crcsums_doubt_chunk(struct crcsums *s, struct crcsum *sums,
 			       uint64_t first)
 {
@@ -340,8 +340,7 @@ static int crcsums_doubt_chunk(struct crcsums *s, struct crcsum *sums,
 	return err;
 }
 
-/* Epochs of an earlier life will soon count as settled. Marks all records that
- * are not settled as in doubt. */
+/* The same for all records: epochs of an earlier life will soon count as settled. */
 static int crcsums_doubt_all(struct crcsums *s)
 {
 	struct crcsum *sums = calloc(CRCSUMS_CHUNK, sizeof(*sums));
