@@ -312,27 +312,18 @@ static bool await_ready(int out)
 
 static bool ask(uint32_t lun, const char *hex, bool is_out, uint32_t len)
 {
-	struct srp_desc desc = t_peer_desc(&peer, 0, len);
 	uint8_t cdb[SCSI_CDB_LEN] = { 0 };
-	struct srp_cmd_args args = {
-		.tag = 0x77,
-		.cdb = cdb,
-		.cdb_len = SCSI_CDB_LEN,
-	};
-	struct srp_data_args *data = is_out ? &args.out : &args.in;
-	uint8_t iu[256];
-	int iu_len;
+	const struct t_peer_cmd cmd = { .tag = 0x77,
+					.lun = lun,
+					.cdb = cdb,
+					.is_out = is_out,
+					.len = len };
+	unsigned int before = peer.ini.iu_cnt;
 
 	for (unsigned int i = 0; hex[2 * i]; i++)
 		sscanf(hex + 2 * i, "%2hhx", &cdb[i]);
-	if (len) {
-		data->format = SRP_DATA_DIRECT;
-		data->descs = &desc;
-		data->desc_cnt = 1;
-	}
-	srp_lun_encode(lun, &args.lun);
-	iu_len = srp_cmd_encode(iu, sizeof(iu), &args);
-	return t_peer_ask(&peer, iu, (size_t)iu_len) == T_ANSWERED &&
+	t_peer_post_cmd(&peer, &cmd);
+	return t_peer_wait(&peer, before + 1) == T_ANSWERED &&
 	       peer.rsp.status == SCSI_STATUS_GOOD;
 }
 
@@ -615,7 +606,6 @@ static const struct {
 } elsewhere[] = {
 	{ "/verbs", "", "with an RDMA device only" },
 	{ "tcp/reach.c", "socket", "in rdma-discover only" },
-	{ "target/listen.c", "fopen", "with an RDMA device only" },
 	{ "target/listen.c", "socket", "with an RDMA device only" },
 	{ "target/scsi/volume_record.c", "asprintf",
 	  "without a state directory" },
