@@ -177,8 +177,10 @@ ctl volume remove other >/dev/null
 t_check 'its file can be used again' rdma-ctl --control "$S" volume add \
 	"$T/late,name=late"
 t_check 'it grows' exits 0 ctl volume resize late 6M
-is_6M() { [ "$(stat -c %s "$T/late")" = 6291456 ] && sees 6291456; }
-sees_6M() { rdma-info "$URI" | grep -w late | grep -Eq '6(\.0)? MiB'; }
+sees_6M() {
+	[ "$(stat -c %s "$T/late")" = 6291456 ] &&
+		rdma-info "$URI" | grep -w late | grep -Eq '6(\.0)? MiB'
+}
 t_check 'the file is larger, and the volume' sees_6M
 truncate -s 7M "$T/late"
 t_check 'a store that has grown is looked at' exits 0 ctl volume resize late

@@ -16,9 +16,6 @@ says() {
 	[ $status = "$want" ] && tr -s ' \n' '  ' <"$T/report" |
 		grep -Eqe "$pattern"
 }
-says_not() {
-	says "$1" . "$3" && ! tr -s ' \n' '  ' <"$T/report" | grep -Eqe "$2"
-}
 T_IN=
 
 # peer HOW: starts a peer that is no target; sets $PORT
