@@ -220,7 +220,6 @@ struct scsi_cmd {
 	uint32_t param_len; /* exactly this many bytes of data-out */
 
 	bool fua;	 /* READ, WRITE: the medium, not a volatile cache */
-	bool dpo;	 /* a hint */
 	uint8_t list_id; /* RECEIVE COPY RESULTS */
 	bool immed;	 /* the status may be sent before the command is done */
 	bool ause;	 /* SANITIZE */
@@ -228,7 +227,6 @@ struct scsi_cmd {
 	bool longlist;	 /* FORMAT UNIT: its header is a long one */
 	bool unmap;	 /* WRITE SAME: deallocate if the blocks then read as
 			  * zeroes */
-	bool anchor;	 /* UNMAP, WRITE SAME */
 	bool ndob;	 /* WRITE SAME (16): no data-out, the block is zeroes */
 	bool pmi;	 /* READ CAPACITY */
 	bool start;	 /* START STOP UNIT */

@@ -7,7 +7,6 @@
 #define CDB_DPO	   0x10
 #define CDB_FUA	   0x08
 #define CDB_BYTCHK 0x06
-#define CDB_ANCHOR 0x10
 #define CDB_UNMAP  0x08
 #define CDB_NDOB   0x01
 

@@ -160,7 +160,6 @@ static int fields_rw_6(const uint8_t *cdb, struct scsi_cmd *cmd,
 static int fields_rw(const uint8_t *cdb, struct scsi_cmd *cmd,
 		     struct scsi_sense *ret_sense)
 {
-	cmd->dpo = cdb[1] & CDB_DPO;
 	cmd->fua = cdb[1] & CDB_FUA;
 	return 0;
 }
@@ -168,7 +167,6 @@ static int fields_rw(const uint8_t *cdb, struct scsi_cmd *cmd,
 static int fields_verify(const uint8_t *cdb, struct scsi_cmd *cmd,
 			 struct scsi_sense *ret_sense)
 {
-	cmd->dpo = cdb[1] & CDB_DPO;
 	cmd->bytchk = (cdb[1] & CDB_BYTCHK) >> 1;
 	if (cmd->bytchk == 2) {
 		*ret_sense = scsi_sense_cdb_field(1, 2);
@@ -201,7 +199,6 @@ static int fields_sync_cache(const uint8_t *cdb, struct scsi_cmd *cmd,
 static int fields_write_same(const uint8_t *cdb, struct scsi_cmd *cmd,
 			     struct scsi_sense *ret_sense)
 {
-	cmd->anchor = cdb[1] & CDB_ANCHOR;
 	cmd->unmap = cdb[1] & CDB_UNMAP;
 	cmd->ndob = cdb[1] & CDB_NDOB;
 	return 0;

@@ -182,7 +182,7 @@ static const struct decode_row decode_rows[] = {
 	{ "READ (10), DPO and FUA",
 	  "28 18 00 00 00 00 00 00 01 00",
 	  "READ (10)",
-	  { .op = SCSI_OP_READ, .blocks = 1, .fua = true, .dpo = true } },
+	  { .op = SCSI_OP_READ, .blocks = 1, .fua = true } },
 	{ "WRITE (10), FUA",
 	  "2a 08 ff ff ff ff 00 ff ff 00",
 	  "WRITE (10)",
@@ -193,10 +193,7 @@ static const struct decode_row decode_rows[] = {
 	{ "READ (12)",
 	  "a8 10 12 34 56 78 9a bc de f0 00 00",
 	  "READ (12)",
-	  { .op = SCSI_OP_READ,
-	    .lba = 0x12345678,
-	    .blocks = 0x9abcdef0,
-	    .dpo = true } },
+	  { .op = SCSI_OP_READ, .lba = 0x12345678, .blocks = 0x9abcdef0 } },
 	{ "WRITE (12)",
 	  "aa 00 00 00 00 01 00 00 00 02 00 00",
 	  "WRITE (12)",
@@ -217,7 +214,7 @@ static const struct decode_row decode_rows[] = {
 	{ "VERIFY (10)",
 	  "2f 10 00 00 00 09 00 00 03 00",
 	  "VERIFY (10)",
-	  { .op = SCSI_OP_VERIFY, .lba = 9, .blocks = 3, .dpo = true } },
+	  { .op = SCSI_OP_VERIFY, .lba = 9, .blocks = 3 } },
 	{ "VERIFY (12) with data",
 	  "af 02 00 00 00 09 00 00 00 03 00 00",
 	  "VERIFY (12)",
@@ -233,11 +230,7 @@ static const struct decode_row decode_rows[] = {
 	{ "WRITE AND VERIFY (10)",
 	  "2e 12 00 00 00 09 00 00 03 00",
 	  "WRITE AND VERIFY (10)",
-	  { .op = SCSI_OP_WRITE_VERIFY,
-	    .lba = 9,
-	    .blocks = 3,
-	    .dpo = true,
-	    .bytchk = 1 } },
+	  { .op = SCSI_OP_WRITE_VERIFY, .lba = 9, .blocks = 3, .bytchk = 1 } },
 	{ "WRITE AND VERIFY (12)",
 	  "ae 00 00 00 00 09 00 00 00 03 00 00",
 	  "WRITE AND VERIFY (12)",
@@ -268,7 +261,6 @@ static const struct decode_row decode_rows[] = {
 	  { .op = SCSI_OP_COMPARE_WRITE,
 	    .lba = 9,
 	    .blocks = 255,
-	    .dpo = true,
 	    .fua = true } },
 	{ "ORWRITE (16)",
 	  "8b 08 00*7 09 00 00 01 03 00 00",
@@ -277,7 +269,7 @@ static const struct decode_row decode_rows[] = {
 	{ "WRITE ATOMIC (16)",
 	  "9c 10 00*7 09 00 00 01 03 00 00",
 	  "WRITE ATOMIC (16)",
-	  { .op = SCSI_OP_WRITE_ATOMIC, .lba = 9, .blocks = 259, .dpo = true } },
+	  { .op = SCSI_OP_WRITE_ATOMIC, .lba = 9, .blocks = 259 } },
 	{ "FORMAT UNIT",
 	  "04 00*5",
 	  "FORMAT UNIT",
@@ -352,10 +344,8 @@ static void assert_cmd(const struct scsi_cmd *got, const struct scsi_cmd *want)
 	assert_int_equal(got->alloc_len, want->alloc_len);
 	assert_int_equal(got->param_len, want->param_len);
 	assert_int_equal(got->fua, want->fua);
-	assert_int_equal(got->dpo, want->dpo);
 	assert_int_equal(got->immed, want->immed);
 	assert_int_equal(got->unmap, want->unmap);
-	assert_int_equal(got->anchor, want->anchor);
 	assert_int_equal(got->ndob, want->ndob);
 	assert_int_equal(got->pmi, want->pmi);
 	assert_int_equal(got->start, want->start);
