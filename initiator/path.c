@@ -198,13 +198,9 @@ bool ini_paths_quick(struct srpi_session *s)
 bool ini_path_wants(const struct srpi_session *s, const struct ini_volume *v)
 {
 	const char *name = s->uri.volume;
-	unsigned long lun;
-	char *end;
 
-	if (!*name || strcmp(name, v->info.name) == 0)
-		return true;
-	lun = strtoul(name, &end, 10);
-	return end != name && !*end && lun == v->info.lun;
+	return !*name || strcmp(name, v->info.name) == 0 ||
+	       ini_volume_has_number(v, name);
 }
 
 bool ini_path_sense_is_standby(const struct scsi_sense *sense)

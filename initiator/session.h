@@ -340,6 +340,9 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 
 /* ---- volumes.c ---- */
 
+/* Is @text the LUN of @v in decimal? */
+bool ini_volume_has_number(const struct ini_volume *v, const char *text);
+
 /* The volume that is not dead and has that LUN; NULL: none. */
 struct ini_volume *ini_volumes_find(struct srpi_session *s, uint64_t lun_field);
 /* Makes a copy of @found the last volume of the session. 0 or -ENOMEM. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "initiator/session.h"
+#include "base/number.h"
 
 unsigned int srpi_volume_cnt(const struct srpi_session *s)
 {
@@ -16,12 +17,16 @@ const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
 	return &s->volumes[volume]->info;
 }
 
+bool ini_volume_has_number(const struct ini_volume *v, const char *text)
+{
+	uint64_t lun;
+
+	return number_parse(text, UINT32_MAX, &lun) && lun == v->info.lun;
+}
+
 int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 		     unsigned int *ret_volume)
 {
-	unsigned long lun;
-	char *end;
-
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
 		if (!s->volumes[i]->is_dead &&
 		    strcmp(s->volumes[i]->info.name, name_or_lun) == 0) {
@@ -29,11 +34,9 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 			return 0;
 		}
 	}
-	lun = strtoul(name_or_lun, &end, 10);
-	if (end == name_or_lun || *end)
-		return -ENOENT;
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (!s->volumes[i]->is_dead && s->volumes[i]->info.lun == lun) {
+		if (!s->volumes[i]->is_dead &&
+		    ini_volume_has_number(s->volumes[i], name_or_lun)) {
 			*ret_volume = i;
 			return 0;
 		}
