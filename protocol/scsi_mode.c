@@ -445,7 +445,6 @@ static void find_caching(struct wire_cursor rest, struct scsi_mode *mode)
 			continue;
 		mode->has_caching = true;
 		mode->wce = body[0] & 0x04;
-		mode->rcd = body[0] & 0x01;
 		return;
 	}
 }

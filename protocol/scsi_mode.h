@@ -65,10 +65,8 @@ bool scsi_modes_equal(const struct scsi_modes *a, const struct scsi_modes *b);
 struct scsi_mode {
 	bool write_protected; /* WP */
 	bool dpofua;	      /* DPO and FUA are supported */
-	bool has_caching;     /* the caching page was there; else the two
-			       * below are false */
-	bool wce;	      /* write cache enabled */
-	bool rcd;	      /* read cache disabled */
+	bool has_caching; /* the caching page was there; else wce is false */
+	bool wce;	  /* write cache enabled */
 };
 
 /*

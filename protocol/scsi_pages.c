@@ -221,7 +221,6 @@ int scsi_read_capacity_16_decode(const void *buf, size_t len,
 	/* FFFF FFFF FFFF FFFFh wraps to 0, which is refused. */
 	cap.blocks = wire_get64(b) + 1;
 	cap.block_size = wire_get32(b + 8);
-	cap.protection = b[12] & 0x01;
 	cap.physical_exp = b[13] & 0x0f;
 	cap.lbpme = b[14] & 0x80;
 	cap.lbprz = b[14] & 0x40;

@@ -125,7 +125,6 @@ struct scsi_capacity {
 	uint8_t physical_exp;
 	bool lbpme; /* thinly provisioned */
 	bool lbprz;
-	bool protection; /* PROT_EN */
 };
 
 /*

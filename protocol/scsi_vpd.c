@@ -439,9 +439,6 @@ int scsi_inquiry_decode(const void *buf, size_t len,
 		return -EBADMSG;
 	inq.qualifier = b[0] >> 5;
 	inq.device_type = b[0] & 0x1f;
-	inq.removable = b[1] & 0x80;
-	inq.version = b[2];
-	inq.cmdque = b[7] & 0x02;
 	inq.alua = b[5] & 0x30;
 	get_text(b + 8, 8, inq.vendor);
 	get_text(b + 16, 16, inq.product);
@@ -609,9 +606,6 @@ int scsi_vpd_decode_limits(const void *buf, size_t len,
 		body.left = sizeof(b) - PAGE_HEADER_LEN;
 	memcpy(b + PAGE_HEADER_LEN, body.p, body.left);
 
-	limits.write_same_nonzero = b[4] & 0x01;
-	limits.max_caw_blocks = b[5];
-	limits.optimal_granularity_blocks = wire_get16(b + 6);
 	limits.max_transfer_blocks = wire_get32(b + 8);
 	limits.optimal_transfer_blocks = wire_get32(b + 12);
 	limits.max_unmap_blocks = wire_get32(b + 20);
@@ -620,7 +614,6 @@ int scsi_vpd_decode_limits(const void *buf, size_t len,
 	if (b[32] & 0x80)
 		limits.unmap_alignment_blocks = wire_get32(b + 32) & INT32_MAX;
 	limits.max_write_same_blocks = wire_get64(b + 36);
-	limits.max_atomic_blocks = wire_get32(b + 44);
 	*ret_limits = limits;
 	return 0;
 }
@@ -657,10 +650,8 @@ int scsi_vpd_decode_provisioning(const void *buf, size_t len,
 	*ret_prov = (struct scsi_provisioning){
 		.lbpu = p[1] & 0x80,
 		.lbpws = p[1] & 0x40,
-		.lbpws10 = p[1] & 0x20,
 		/* SBC-4 has three bits here: xx1b is "zeroes" */
 		.lbprz = p[1] & 0x04,
-		.type = p[2] & 0x07,
 	};
 	return 0;
 }

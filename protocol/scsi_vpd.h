@@ -181,10 +181,7 @@ int scsi_vpd_encode(const struct scsi_disk_info *info, uint8_t page_code,
 struct scsi_inquiry {
 	uint8_t qualifier;   /* peripheral qualifier; 0: a unit is there */
 	uint8_t device_type; /* 0: direct access block device */
-	uint8_t version;     /* 6: SPC-4 */
-	bool removable;
-	bool cmdque;
-	bool alua; /* TPGS: REPORT TARGET PORT GROUPS is there */
+	bool alua;	     /* TPGS: REPORT TARGET PORT GROUPS is there */
 	/* trailing spaces cut, bytes that are not printable ASCII become '?' */
 	char vendor[8 + 1];
 	char product[16 + 1];
@@ -239,9 +236,6 @@ int scsi_vpd_decode_ids(const void *buf, size_t len,
 
 /* Page B0h. Zero means "not reported" in each member. */
 struct scsi_block_limits {
-	bool write_same_nonzero; /* WSNZ */
-	uint8_t max_caw_blocks;	 /* COMPARE AND WRITE */
-	uint16_t optimal_granularity_blocks;
 	uint32_t max_transfer_blocks;
 	uint32_t optimal_transfer_blocks;
 	uint32_t max_unmap_blocks;
@@ -249,7 +243,6 @@ struct scsi_block_limits {
 	uint32_t unmap_granularity_blocks;
 	uint32_t unmap_alignment_blocks; /* 0 unless UGAVALID */
 	uint64_t max_write_same_blocks;
-	uint32_t max_atomic_blocks; /* WRITE ATOMIC (SBC-4) */
 };
 
 /*
@@ -265,11 +258,9 @@ int scsi_vpd_decode_rotation(const void *buf, size_t len, uint16_t *ret_rate);
 
 /* Page B2h. */
 struct scsi_provisioning {
-	bool lbpu;    /* UNMAP */
-	bool lbpws;   /* WRITE SAME (16) with UNMAP */
-	bool lbpws10; /* WRITE SAME (10) with UNMAP */
+	bool lbpu;  /* UNMAP */
+	bool lbpws; /* WRITE SAME (16) with UNMAP */
 	bool lbprz;
-	uint8_t type; /* 0 full or not reported, 1 resource, 2 thin */
 };
 
 int scsi_vpd_decode_provisioning(const void *buf, size_t len,

@@ -66,8 +66,6 @@ static void vpd_limits(const struct fuzz_input *in)
 	FUZZ_FILL(prov);
 	if (scsi_vpd_decode_provisioning(in->p, in->left, &prov))
 		FUZZ_UNTOUCHED(prov);
-	else
-		FUZZ_CLAIM(prov.type <= 7);
 	FUZZ_FILL(rate);
 	if (scsi_vpd_decode_rotation(in->p, in->left, &rate))
 		FUZZ_UNTOUCHED(rate);
@@ -179,12 +177,12 @@ static void mode(const struct fuzz_input *in)
 	if (scsi_mode_sense_6_decode(in->p, in->left, &m))
 		FUZZ_UNTOUCHED(m);
 	else
-		FUZZ_CLAIM(m.has_caching || (!m.wce && !m.rcd));
+		FUZZ_CLAIM(m.has_caching || !m.wce);
 	FUZZ_FILL(m);
 	if (scsi_mode_sense_10_decode(in->p, in->left, &m))
 		FUZZ_UNTOUCHED(m);
 	else
-		FUZZ_CLAIM(m.has_caching || (!m.wce && !m.rcd));
+		FUZZ_CLAIM(m.has_caching || !m.wce);
 }
 
 static void lba_status(struct fuzz_input *in)

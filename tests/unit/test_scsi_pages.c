@@ -81,7 +81,6 @@ static void capacity(void **state)
 	assert_int_equal(cap.physical_exp, r->physical_exp);
 	assert_int_equal(cap.lbpme, !r->thick);
 	assert_int_equal(cap.lbprz, !r->thick && !r->no_lbprz);
-	assert_false(cap.protection);
 }
 
 struct bad_capacity_row {
@@ -315,7 +314,7 @@ static const struct mode_in_row mode_in_rows[] = {
 	  false,
 	  "23 00 00 00 01 0a 00*10 88 12 05 00*17",
 	  0,
-	  { .has_caching = true, .wce = true, .rcd = true } },
+	  { .has_caching = true, .wce = true } },
 	{ "four bytes of many",
 	  false,
 	  "43 00 90 08",
@@ -378,7 +377,7 @@ static const struct mode_in_row mode_in_rows[] = {
 	  true,
 	  "00 2a 00 80 01 00 00 10 00*16 08 12 01 00*17",
 	  0,
-	  { .write_protected = true, .has_caching = true, .rcd = true } },
+	  { .write_protected = true, .has_caching = true } },
 	{ "(10), descriptors past the end",
 	  true,
 	  "00 1a 00 00 00 00 ff ff 08 12 04 00*17",
@@ -409,7 +408,6 @@ static void mode_in(void **state)
 	assert_int_equal(mode.dpofua, r->mode.dpofua);
 	assert_int_equal(mode.has_caching, r->mode.has_caching);
 	assert_int_equal(mode.wce, r->mode.wce);
-	assert_int_equal(mode.rcd, r->mode.rcd);
 }
 
 /* LUNs */

@@ -306,33 +306,23 @@ static const struct inquiry_row inquiry_rows[] = {
 	  "00 00 06 12 5b 00 10 02 'LIO-ORG ' 'disk1           ' '4.0 '"
 	  "00*60",
 	  0,
-	  { .version = 6,
-	    .cmdque = true,
-	    .vendor = "LIO-ORG",
-	    .product = "disk1",
-	    .revision = "4.0" } },
+	  { .vendor = "LIO-ORG", .product = "disk1", .revision = "4.0" } },
 	{ "LIO's virtual LUN 0",
 	  "3f 00 06 12 1f 00 10 02 'LIO-ORG ' 'NULL            ' '4.0 '",
 	  0,
 	  { .qualifier = 1,
 	    .device_type = 0x1f,
-	    .version = 6,
-	    .cmdque = true,
 	    .vendor = "LIO-ORG",
 	    .product = "NULL",
 	    .revision = "4.0" } },
 	{ "absent, removable, old",
 	  "7f 80 02 02 1f 00 00 00 00*8 20*16 00*4",
 	  0,
-	  { .qualifier = 3,
-	    .device_type = 0x1f,
-	    .version = 2,
-	    .removable = true } },
+	  { .qualifier = 3, .device_type = 0x1f } },
 	{ "bytes that are no text",
 	  "00 00 06 02 1f 00 00 00 1b 'c' 00 'b    ' ff*16 '1' 0a '2 '",
 	  0,
-	  { .version = 6,
-	    .vendor = "?c?b",
+	  { .vendor = "?c?b",
 	    .product = "????????????????",
 	    .revision = "1?2" } },
 	{ "announces too little", "00 00 06 02 1e 00*31", -EBADMSG, { 0 } },
@@ -352,9 +342,6 @@ static void inquiry(void **state)
 		return;
 	assert_int_equal(inq.qualifier, r->inq.qualifier);
 	assert_int_equal(inq.device_type, r->inq.device_type);
-	assert_int_equal(inq.version, r->inq.version);
-	assert_int_equal(inq.removable, r->inq.removable);
-	assert_int_equal(inq.cmdque, r->inq.cmdque);
 	assert_string_equal(inq.vendor, r->inq.vendor);
 	assert_string_equal(inq.product, r->inq.product);
 	assert_string_equal(inq.revision, r->inq.revision);
@@ -487,9 +474,6 @@ static void limits_come_back(void **state)
 	info.unmap_alignment_blocks = 3;
 	len = build(&info, 0xb0, b, sizeof(b));
 	assert_int_equal(scsi_vpd_decode_limits(b, len, &got), 0);
-	assert_true(got.write_same_nonzero);
-	assert_int_equal(got.max_caw_blocks, 0);
-	assert_int_equal(got.optimal_granularity_blocks, 8);
 	assert_int_equal(got.max_transfer_blocks, 0x10000);
 	assert_int_equal(got.optimal_transfer_blocks, 0x800);
 	assert_int_equal(got.max_unmap_blocks, 0x400000);
@@ -534,20 +518,16 @@ static const struct prov_row prov_rows[] = {
 	{ "all",
 	  "00 b2 00 04 0b e4 02 00",
 	  0,
-	  { .lbpu = true,
-	    .lbpws = true,
-	    .lbpws10 = true,
-	    .lbprz = true,
-	    .type = 2 } },
+	  { .lbpu = true, .lbpws = true, .lbprz = true } },
 	{ "nothing", "00 b2 00 04 00 00 00 00", 0, { 0 } },
 	{ "UNMAP only, with a group descriptor",
 	  "00 b2 00 08 00 81 01 00*5",
 	  0,
-	  { .lbpu = true, .type = 1 } },
+	  { .lbpu = true } },
 	{ "a pattern is not zeroes",
 	  "00 b2 00 04 00 88 02 00",
 	  0,
-	  { .lbpu = true, .type = 2 } },
+	  { .lbpu = true } },
 	{ "one byte short", "00 b2 00 03 00 e4 02", -EBADMSG, { 0 } },
 };
 
@@ -564,9 +544,7 @@ static void provisioning(void **state)
 		return;
 	assert_int_equal(got.lbpu, r->prov.lbpu);
 	assert_int_equal(got.lbpws, r->prov.lbpws);
-	assert_int_equal(got.lbpws10, r->prov.lbpws10);
 	assert_int_equal(got.lbprz, r->prov.lbprz);
-	assert_int_equal(got.type, r->prov.type);
 }
 
 static void store_comes_back(void **state)
