@@ -22,6 +22,12 @@
 #define RBDP_QUIET_MS	 600000u
 /* Another gateway may take the lock between the break and the acquisition. */
 #define RBDP_LOCK_TRIES 5
+/*
+ * Seconds for which a fenced client stays on the blocklist: a year. The default
+ * of a cluster is an hour. A gateway that was frozen for longer, for example
+ * because its machine was paused, would then send its old writes.
+ */
+#define RBDP_FENCE_S 31536000u
 
 static uint64_t rbdp_now_ms(void)
 {
@@ -310,17 +316,31 @@ static bool rbdp_tell_gateways(struct rbdp_gateway *gw, const struct rbp_io *io,
 	return found;
 }
 
+/* Puts @owner on the blocklist, and breaks its lock. librbd's break does both,
+ * but an entry keeps the time that it has. */
+static int rbdp_fence(struct rbdp_gateway *gw, const char *owner)
+{
+	char address[RBDP_OWNER_LEN];
+	int err;
+
+	snprintf(address, sizeof(address), "%s", owner);
+	err = rados_blocklist_add(gw->img->cluster, address, RBDP_FENCE_S);
+	if (!err)
+		err = rbd_lock_break(gw->img->image, RBD_LOCK_MODE_EXCLUSIVE,
+				     owner);
+	return err == -ENOENT ? 0 : err; /* it has released the lock */
+}
+
 /* Fences a silent owner, so that it writes nothing by the old notes. */
 static int rbdp_fence_silent(struct rbdp_gateway *gw, const char *owner)
 {
-	int err =
-		rbd_lock_break(gw->img->image, RBD_LOCK_MODE_EXCLUSIVE, owner);
+	int err = rbdp_fence(gw, owner);
 
 	gw->host->log(gw->vol, RBP_WARNING,
 		      "fences %s off, which has not answered for %u s that it "
 		      "goes by the new reservations",
 		      owner, RBDP_TELL_MS / 1000);
-	if (err && err != -ENOENT)
+	if (err)
 		return err;
 	if (atomic_exchange(&gw->active, 0))
 		gw->host->path_changed(gw->vol);
@@ -363,10 +383,7 @@ static int rbdp_break_lock(struct rbdp_gateway *gw)
 		return err;
 	for (size_t i = 0; i < cnt && !err; i++) {
 		gw->host->log(gw->vol, RBP_NOTICE, "fences %s off", owners[i]);
-		err = rbd_lock_break(gw->img->image, RBD_LOCK_MODE_EXCLUSIVE,
-				     owners[i]);
-		if (err == -ENOENT)
-			err = 0; /* the owner has released it */
+		err = rbdp_fence(gw, owners[i]);
 	}
 	rbd_lock_get_owners_cleanup(owners, cnt);
 	return err;

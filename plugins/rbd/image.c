@@ -16,6 +16,9 @@
 /* Seconds until a monitor must answer at open if the timeout is 0. */
 #define RBDP_CONNECT_TIMEOUT_S 30u
 
+/* A client whose lock is broken goes to the blocklist. */
+#define RBDP_FENCES "rbd_blocklist_on_break_lock"
+
 int rbdp_refuse(const struct rbdp_msg *msg, int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -116,6 +119,10 @@ static int rbdp_set_conf(rados_t cluster, const struct rbdp_config *cfg,
 		{ "rbd_cache", "false" },
 		{ "rbd_disable_zero_copy_writes",
 		  cfg->zero_copy ? "false" : "true" },
+		{ RBDP_FENCES, "true" },
+		/* The cluster's default, which the gateway makes longer. In
+		 * librbd 16, a break with another time fails. */
+		{ "rbd_blocklist_expire_seconds", "0" },
 		/* rdma-target reports errors itself. */
 		{ "log_to_stderr", "false" },
 		{ "err_to_stderr", "false" },
@@ -362,24 +369,49 @@ int rbdp_image_header(const struct rbdp_image *img, char *buf, size_t len)
 	return err;
 }
 
-bool rbdp_image_has_cache(const struct rbdp_image *img)
+/* Finds the value of an option of librbd for this image: its metadata and that
+ * of the pool override our settings. -ENOENT: there is no such option. */
+static int rbdp_image_option(const struct rbdp_image *img, const char *name,
+			     char *buf, size_t len)
 {
 	rbd_config_option_t *options = NULL;
 	int cnt = 0;
 	int res = rbd_config_image_list(img->image, NULL, &cnt);
-	bool cached = false;
 
 	if (res == -ERANGE && cnt > 0)
 		options = calloc((size_t)cnt, sizeof(*options));
-	if (!options || rbd_config_image_list(img->image, options, &cnt) < 0) {
+	if (!options)
+		return res == -ERANGE ? -ENOMEM : -EIO;
+	res = rbd_config_image_list(img->image, options, &cnt);
+	if (res < 0) {
 		free(options);
-		return true; /* unknown: a wrong "yes" loses no writes */
+		return res;
 	}
+	res = -ENOENT;
 	for (int i = 0; i < cnt; i++) {
-		if (!strcmp(options[i].name, "rbd_cache"))
-			cached = strcmp(options[i].value, "false") != 0;
+		if (strcmp(options[i].name, name) != 0)
+			continue;
+		snprintf(buf, len, "%s", options[i].value);
+		res = 0;
 	}
 	rbd_config_image_list_cleanup(options, cnt);
 	free(options);
-	return cached;
+	return res;
+}
+
+bool rbdp_image_has_cache(const struct rbdp_image *img)
+{
+	char value[32];
+	int err = rbdp_image_option(img, "rbd_cache", value, sizeof(value));
+
+	/* unknown: a wrong "yes" loses no writes */
+	return err ? err != -ENOENT : strcmp(value, "false") != 0;
+}
+
+bool rbdp_image_is_fenced(const struct rbdp_image *img)
+{
+	char value[32];
+
+	return !rbdp_image_option(img, RBDP_FENCES, value, sizeof(value)) &&
+	       !strcmp(value, "true");
 }

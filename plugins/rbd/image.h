@@ -76,4 +76,8 @@ int rbdp_image_header(const struct rbdp_image *img, char *buf, size_t len);
 /* True if the image caches writes. Its metadata may override our setting. */
 bool rbdp_image_has_cache(const struct rbdp_image *img);
 
+/* True if whoever breaks the lock of the image also shuts its owner out. The
+ * metadata of the image or its pool may override our setting. */
+bool rbdp_image_is_fenced(const struct rbdp_image *img);
+
 #endif

@@ -263,6 +263,19 @@ static int rbdp_refuse_cache(struct rbdp_vol *s, const struct rbdp_msg *msg)
 			   "config image set ... rbd_cache false");
 }
 
+/* Without the blocklist, the target that was active before could still write. */
+static int rbdp_refuse_unfenced(struct rbdp_vol *s, const struct rbdp_msg *msg)
+{
+	if (!s->is_gateway || rbdp_image_is_fenced(&s->img))
+		return 0;
+	return rbdp_refuse(msg, -EINVAL,
+			   "the image or its pool sets "
+			   "rbd_blocklist_on_break_lock, so another target "
+			   "could still write after a takeover; try: rbd "
+			   "config image rm (or: pool rm) ... "
+			   "rbd_blocklist_on_break_lock");
+}
+
 /* The name may now belong to another image. */
 static int rbdp_refuse_other(struct rbdp_vol *s, const struct rbdp_msg *msg)
 {
@@ -295,6 +308,8 @@ static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 		err = rbdp_refuse_other(s, msg);
 	if (!err)
 		err = rbdp_refuse_cache(s, msg);
+	if (!err)
+		err = rbdp_refuse_unfenced(s, msg);
 	if (!err) {
 		err = rbdp_image_watch(&s->img, rbdp_updated, s);
 		if (err)
@@ -524,6 +539,8 @@ static int rbdp_open(struct rbp_vol *vol, const char *location,
 		err = rbdp_describe(s, info, &msg);
 	if (!err)
 		err = rbdp_refuse_cache(s, &msg);
+	if (!err)
+		err = rbdp_refuse_unfenced(s, &msg);
 	if (!err)
 		err = rbdp_start(s, &msg);
 	if (err) {

@@ -36,11 +36,15 @@ rbd create -s 64M img
 rbd create -s 16M --image-feature layering plain
 rbd create -s 16M cached
 rbd config image set rbd/cached rbd_cache true
+rbd create -s 16M unfenced
+rbd config image set rbd/unfenced rbd_blocklist_on_break_lock false
 
 refused 'an image without the lock' 'lacks the feature exclusive-lock' \
 	rbd:rbd/plain,gateway=1,gateways=2
 refused 'an image with a cache' 'the image has rbd_cache on' \
 	rbd:rbd/cached,gateway=1,gateways=2
+refused 'an image whose lock can be broken without a fence' \
+	'sets rbd_blocklist_on_break_lock' rbd:rbd/unfenced,gateway=1,gateways=2
 refused 'a gateway too many' 'gateway=N,gateways=M: M is 1 to 8' \
 	rbd:rbd/img,gateway=3,gateways=2
 refused 'a role that there is not' 'role=boss: it is active or standby' \
@@ -80,6 +84,14 @@ freeze_and_fail_over() {
 	t_wait_for 30 r_said 2 '(img): active' 1 && put "$T/b/img" "$T/block.4"
 }
 t_check 'the other one takes over from one that is frozen' freeze_and_fail_over
+# If the machine of the first one is paused for a day, its writes must still fail.
+fence_lasts() {
+	ceph osd blocklist ls 2>/dev/null >"$T/blocklist"
+	cat "$T/blocklist"
+	until=$(date -d "$(awk '{ print $2; exit }' "$T/blocklist")" +%s) &&
+		[ "$until" -gt $(($(date +%s) + 300 * 86400)) ]
+}
+t_check 'it stays shut out for long' fence_lasts
 kill -CONT "$A"
 wait "$late"
 t_check 'the late write fails' [ $? != 0 ]

@@ -105,6 +105,17 @@ int64_t rados_ioctx_get_id(rados_ioctx_t io)
 	return 7;
 }
 
+int rados_blocklist_add(rados_t cluster, char *client_address,
+			uint32_t expire_seconds)
+{
+	int err = answer("rados_blocklist_add");
+
+	T_MUST(!strcmp(client_address, T_CEPH_OWNER));
+	if (!err)
+		t_ceph.fence_s = expire_seconds;
+	return err;
+}
+
 uint64_t rados_get_instance_id(rados_t c)
 {
 	return 1;
@@ -344,21 +355,24 @@ int rbd_get_size(rbd_image_t image, uint64_t *size)
 int rbd_config_image_list(rbd_image_t image, rbd_config_option_t *options,
 			  int *max_options)
 {
-	static char names[2][16] = { "rbd_cache_size", "rbd_cache" };
-	static char size[] = "1";
-	static char values[2][8] = { "false", "true" };
+	const char *const list[][2] = {
+		{ "rbd_cache_size", "1" },
+		{ "rbd_cache", t_ceph.has_cache ? "true" : "false" },
+		{ "rbd_blocklist_on_break_lock",
+		  t_ceph.has_no_fence ? "false" : "true" },
+	};
 	int err = answer("rbd_config_image_list");
 
-	*max_options = 2;
+	*max_options = sizeof(list) / sizeof(list[0]);
 	if (err)
 		return err;
 	if (!options)
 		return -ERANGE;
 	t_ceph.opened++;
-	options[0].name = names[0];
-	options[0].value = size;
-	options[1].name = names[1];
-	options[1].value = values[t_ceph.has_cache];
+	for (int i = 0; i < *max_options; i++) {
+		options[i].name = (char *)(uintptr_t)list[i][0];
+		options[i].value = (char *)(uintptr_t)list[i][1];
+	}
 	return 0;
 }
 

@@ -56,6 +56,7 @@ struct t_ceph {
 	uint64_t size;
 	const char *id;
 	bool has_cache;
+	bool has_no_fence; /* its metadata turns the blocklist off */
 	const struct t_ceph_piece *by_object;
 	const struct t_ceph_piece *by_byte;
 	atomic_bool is_locked; /* by the client: it has taken the lock */
@@ -69,6 +70,7 @@ struct t_ceph {
 	char log[T_CEPH_LOG_LEN];
 	unsigned int opened;
 	atomic_uint broken_cnt; /* locks of others */
+	atomic_uint fence_s;	/* how long the last one is shut out */
 	/* The watch of the image's size. */
 	rbd_update_callback_t changed;
 	void *changed_user;

@@ -325,6 +325,12 @@ static const struct args_row args_rows[] = {
 	  false,
 	  NULL,
 	  "rbd_disable_zero_copy_writes=false\n" },
+	{ "a broken lock is a fence",
+	  { .timeout_s = 0 },
+	  false,
+	  NULL,
+	  "rbd_blocklist_on_break_lock=true\n"
+	  "rbd_blocklist_expire_seconds=0\n" },
 	{ "writes that time out must be copied",
 	  { .zero_copy = true, .timeout_s = 1 },
 	  false,
@@ -770,6 +776,21 @@ static void gateway_with_a_cache(void **state)
 	assert_int_equal(t_ceph.opened, 0);
 }
 
+/* The metadata of an image overrides our settings. */
+static void gateway_needs_a_fence(void **state)
+{
+	static const struct args alone = { .gateway = 1, .gateways = 1 };
+
+	begin();
+	t_ceph.has_no_fence = true;
+	assert_int_equal(open_volume("pool/image", &alone, false), -EINVAL);
+	assert_non_null(strstr(why, "sets rbd_blocklist_on_break_lock"));
+	assert_int_equal(t_ceph.opened, 0);
+	/* It breaks no locks. */
+	assert_int_equal(open_volume("pool/image", &usual, false), 0);
+	stop();
+}
+
 struct reopen_row {
 	const char *name;
 	const char *failing;
@@ -856,6 +877,7 @@ int main(void)
 	T_ADD(&t, gateway_is_asked);
 	T_ADD(&t, gateway_does_not_start);
 	T_ADD(&t, gateway_with_a_cache);
+	T_ADD(&t, gateway_needs_a_fence);
 	T_ADD_ROWS(&t, reopen_rows, reopen);
 	T_ADD(&t, notes_of_gateways_are_logged);
 	return t_run(&t);

@@ -536,6 +536,23 @@ static void news(void **state)
 	stop();
 }
 
+/* The cluster's default, an hour, is too short for a machine that is paused. */
+#define YEAR_S (365u * 86400)
+
+static void fence_lasts(void **state)
+{
+	start();
+	assert_int_equal(t_ceph.fence_s, YEAR_S);
+	stop();
+	begin();
+	start_as(/* active= */ false);
+	t_ceph.failing = "rados_blocklist_add";
+	assert_int_equal(ask(rbdp_gateway_set, 0), -EIO);
+	assert_int_equal(gw.state, RBDP_STANDBY);
+	assert_int_equal(t_ceph.broken_cnt, 0);
+	stop();
+}
+
 struct spread_row {
 	const char *name;
 	bool is_deaf; /* the owner of the lock */
@@ -559,6 +576,7 @@ static void standby_puts_notes(void **state)
 	assert_int_equal(ask(rbdp_gateway_put_notes, 1), 0);
 	assert_int_equal(notes.version, 2);
 	assert_int_equal(t_ceph.broken_cnt, row->broken);
+	assert_int_equal(t_ceph.fence_s, row->broken ? YEAR_S : 0);
 	assert_int_equal(active_one(), row->broken ? 0 : 2);
 	stop();
 }
@@ -604,6 +622,7 @@ int main(void)
 	T_ADD(&t, io_needs_the_lock);
 	T_ADD_ROWS(&t, judge_rows, judge);
 	T_ADD_ROWS(&t, news_rows, news);
+	T_ADD(&t, fence_lasts);
 	T_ADD_ROWS(&t, spread_rows, standby_puts_notes);
 	T_ADD(&t, put_waits_for_the_host);
 	return t_run(&t);
