@@ -16,6 +16,7 @@
 
 #include <rdma_block_plugin.h>
 
+#include "check.h"
 #include "extent.h"
 #include "gateway.h"
 #include "image.h"
@@ -41,6 +42,7 @@ struct rbdp_vol {
 	bool is_gateway; /* otherwise gw is not used */
 	bool begins_active;
 	struct rbdp_gateway gw;
+	struct rbdp_check check; /* as gw */
 	struct rbdp_jobs jobs;
 	/* Whole blocks. librbd may block when it is asked for the size. */
 	_Atomic uint64_t bytes;
@@ -49,19 +51,6 @@ struct rbdp_vol {
 static const struct rbp_host *rbdp_host;
 
 /* ---- I/O ---- */
-
-/* Ends an I/O that has begun. */
-static void rbdp_io_end(struct rbp_io *io, int res)
-{
-	struct rbdp_vol *s = io->queue_data;
-
-	if (s->is_gateway)
-		res = rbdp_gateway_leave(&s->gw, res);
-	if (s->is_gateway && res < 0 && res != -ESHUTDOWN)
-		rbdp_gateway_judge(&s->gw, io, res);
-	else
-		rbdp_host->done(io, res);
-}
 
 /* Initiators repeat a command that timed out several times, which would
  * multiply the wait. */
@@ -75,6 +64,36 @@ static int rbdp_io_timed_out(const struct rbdp_vol *s, enum rbp_op op)
 	if (op == RBP_FLUSH && !s->has_cache)
 		return -ENOTCONN;
 	return -EIO;
+}
+
+/* The result of an I/O is known. */
+static void rbdp_io_finish(struct rbdp_vol *s, struct rbp_io *io, int res)
+{
+	if (s->is_gateway)
+		res = rbdp_gateway_leave(&s->gw, res);
+	if (s->is_gateway && res < 0 && res != -ESHUTDOWN)
+		rbdp_gateway_judge(&s->gw, io, res);
+	else
+		rbdp_host->done(io, res);
+}
+
+/* For struct rbdp_check. */
+static void rbdp_io_checked(void *user, struct rbp_io *io, int res)
+{
+	if (res == -ETIMEDOUT)
+		res = rbdp_io_timed_out(user, io->op);
+	rbdp_io_finish(user, io, res);
+}
+
+/* Ends an I/O that has begun. */
+static void rbdp_io_end(struct rbp_io *io, int res)
+{
+	struct rbdp_vol *s = io->queue_data;
+
+	if (s->is_gateway && !res && rbdp_check_applies(&s->check, io))
+		rbdp_check_io(&s->check, io);
+	else
+		rbdp_io_finish(s, io, res);
 }
 
 static void rbdp_io_done(rbd_completion_t completion, void *arg)
@@ -330,8 +349,10 @@ static void rbdp_close(void *v)
 {
 	struct rbdp_vol *s = v;
 
-	if (s->is_gateway)
+	if (s->is_gateway) {
 		rbdp_gateway_stop(&s->gw);
+		rbdp_check_free(&s->check);
+	}
 	if (s->img.image)
 		rbdp_image_retire(&s->img);
 	rbdp_jobs_stop(&s->jobs);
@@ -484,6 +505,26 @@ static void rbdp_look_for_notes_of_others(struct rbdp_vol *s)
 		       "a target without it does not go by them");
 }
 
+static int rbdp_start_gateway(struct rbdp_vol *s, const struct rbdp_msg *msg)
+{
+	struct rbdp_check *check = &s->check;
+	int err = rbd_get_stripe_unit(s->img.image, &check->piece_bytes);
+
+	if (err || !check->piece_bytes)
+		return rbdp_refuse(msg, err ? err : -EIO,
+				   "cannot describe the image: %s",
+				   strerror(err ? -err : EIO));
+	check->end = rbdp_io_checked;
+	check->user = s;
+	check->img = &s->img;
+	check->object = s->gw.header;
+	rbdp_check_init(check);
+	err = rbdp_gateway_start(&s->gw, s->begins_active, msg);
+	if (err)
+		rbdp_check_free(check);
+	return err;
+}
+
 /* Starts with an open image. rbdp_close() undoes it. */
 static int rbdp_start(struct rbdp_vol *s, const struct rbdp_msg *msg)
 {
@@ -506,7 +547,7 @@ static int rbdp_start(struct rbdp_vol *s, const struct rbdp_msg *msg)
 	if (!err && !s->is_gateway && !s->cfg.read_only)
 		rbdp_look_for_notes_of_others(s);
 	if (!err && s->is_gateway)
-		err = rbdp_gateway_start(&s->gw, s->begins_active, msg);
+		err = rbdp_start_gateway(s, msg);
 	if (err) {
 		rbdp_image_retire(&s->img);
 		rbdp_jobs_stop(&s->jobs);

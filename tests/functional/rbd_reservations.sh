@@ -147,6 +147,24 @@ t_check 'the first one executes nothing more' all is $STANDBY a1 write 0 -- \
 t_check 'the second one does' all is good b2 write 0 -- caw good b2 11 22
 t_check 'and back' all set_active a1 1 -- are_soon 0 2
 
+# The first one is frozen while the second one writes to objects that the first one
+# knows as missing. It gets a VERIFY of zeroes before it continues, and its librbd may
+# answer from memory.
+sees_no_stale_zeroes() {
+	for block in 00004000 00008000 0000c000; do
+		kill -STOP "$GATE_1"
+		set_active a2 2 && settle b2 &&
+			is good b2 send 2a00${block}00000100 "77*512" || return
+		echo "b1 send 2f02${block}00000100 00*512" >&7
+		kill -CONT "$GATE_1"
+		read -r ANSWER <&8
+		echo "$block: $ANSWER"
+		[ "$ANSWER" != good ] && are_soon 2 0 && set_active a1 1 &&
+			are_soon 0 2 || return
+	done
+}
+t_check 'a target that was fenced shows no stale zeroes' sees_no_stale_zeroes
+
 # ---- after failover
 
 t_check 'reserve' is good a1 out $RESERVE a 0 $WERO 0

@@ -226,6 +226,54 @@ int rados_write_op_operate2(rados_write_op_t op, rados_ioctx_t io,
 	return answer("rados_write_op_operate2");
 }
 
+/* ---- librados: requests that do not wait ---- */
+
+struct completion {
+	rbd_callback_t cb;
+	void *arg;
+	ssize_t res;
+};
+
+int rados_aio_create_completion2(void *cb_arg, rados_callback_t cb_complete,
+				 rados_completion_t *pc)
+{
+	return rbd_aio_create_completion(cb_arg, cb_complete, pc);
+}
+
+void rados_aio_release(rados_completion_t c)
+{
+	rbd_aio_release(c);
+}
+
+int rados_aio_get_return_value(rados_completion_t c)
+{
+	return (int)((struct completion *)c)->res;
+}
+
+int rados_aio_stat(rados_ioctx_t io, const char *o,
+		   rados_completion_t completion, uint64_t *psize,
+		   time_t *pmtime)
+{
+	int err = answer("rados_aio_stat");
+
+	if (err)
+		return err;
+	write_down("stat %s\n", o);
+	t_ceph.asked = completion;
+	if (!t_ceph.is_slow)
+		t_ceph_answer();
+	return 0;
+}
+
+void t_ceph_answer(void)
+{
+	struct completion *done = t_ceph.asked;
+
+	t_ceph.asked = NULL;
+	done->res = answer("stat");
+	done->cb(done, done->arg);
+}
+
 /* ---- librados: watches and notifications ---- */
 
 int rados_watch3(rados_ioctx_t io, const char *o, uint64_t *cookie,
@@ -352,6 +400,12 @@ int rbd_get_size(rbd_image_t image, uint64_t *size)
 	return answer("rbd_get_size");
 }
 
+int rbd_get_stripe_unit(rbd_image_t image, uint64_t *stripe_unit)
+{
+	*stripe_unit = T_CEPH_OBJECT_LEN;
+	return answer("rbd_get_stripe_unit");
+}
+
 int rbd_config_image_list(rbd_image_t image, rbd_config_option_t *options,
 			  int *max_options)
 {
@@ -447,12 +501,6 @@ int rbd_diff_iterate2(rbd_image_t image, const char *fromsnapname, uint64_t ofs,
 	return res;
 }
 
-struct completion {
-	rbd_callback_t cb;
-	void *arg;
-	ssize_t res;
-};
-
 int rbd_aio_create_completion(void *cb_arg, rbd_callback_t complete_cb,
 			      rbd_completion_t *c)
 {
@@ -497,9 +545,12 @@ int rbd_aio_read(rbd_image_t image, uint64_t off, size_t len, char *buf,
 {
 	ssize_t got = off + len <= t_ceph.size ? (ssize_t)len
 					       : (ssize_t)(t_ceph.size - off);
+	const struct t_ceph_piece *hole = t_ceph.zeroes;
 
 	write_down("read %zu@%llu\n", len, (unsigned long long)off);
 	memset(buf, 'r', (size_t)got);
+	for (; hole && hole->len; hole++)
+		memset(buf + hole->offset - off, 0, hole->len);
 	return complete(c, got);
 }
 

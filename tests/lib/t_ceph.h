@@ -27,6 +27,9 @@
 #define T_CEPH_PIECES  4
 #define T_CEPH_OWNER   "this client"
 
+/* The bytes of the image that are in one object. */
+#define T_CEPH_OBJECT_LEN 4096u
+
 /* A piece of an image with data, or without. One of length 0 ends a list. */
 struct t_ceph_piece {
 	uint64_t offset;
@@ -50,6 +53,7 @@ struct t_ceph {
 	atomic_bool fenced; /* the client is on the blocklist: -ESHUTDOWN */
 	/* It does not say whether an object is there. */
 	atomic_bool is_silent;
+	bool is_slow; /* t_ceph_answer() answers rados_aio_stat() */
 	bool is_deaf; /* the owner of the lock does not answer news */
 
 	/* ---- the image ---- */
@@ -59,6 +63,7 @@ struct t_ceph {
 	bool has_no_fence; /* its metadata turns the blocklist off */
 	const struct t_ceph_piece *by_object;
 	const struct t_ceph_piece *by_byte;
+	const struct t_ceph_piece *zeroes; /* in what is read */
 	atomic_bool is_locked; /* by the client: it has taken the lock */
 	atomic_bool lost;      /* the lock, without a fence */
 
@@ -69,8 +74,9 @@ struct t_ceph {
 	/* ---- what the plugin has called ---- */
 	char log[T_CEPH_LOG_LEN];
 	unsigned int opened;
-	atomic_uint broken_cnt; /* locks of others */
-	atomic_uint fence_s;	/* how long the last one is shut out */
+	rados_completion_t asked; /* waits for t_ceph_answer() */
+	atomic_uint broken_cnt;	  /* locks of others */
+	atomic_uint fence_s;	  /* how long the last one is shut out */
 	/* The watch of the image's size. */
 	rbd_update_callback_t changed;
 	void *changed_user;
@@ -82,6 +88,9 @@ struct t_ceph {
 };
 
 extern struct t_ceph t_ceph;
+
+/* "stat" may fail. */
+void t_ceph_answer(void);
 
 /* Makes the cluster anew: nothing is open, and nothing fails. */
 void t_ceph_begin(void);

@@ -757,6 +757,113 @@ static void gateway_is_asked(void **state)
 	stop();
 }
 
+struct check_row {
+	const char *name;
+	enum rbp_op op;
+	uint32_t flags;
+	struct t_ceph_piece zeroes[T_CEPH_PIECES]; /* in what is read */
+	bool is_asked;				   /* the cluster, afterwards */
+};
+
+/* 8192 bytes from 2048 on: the rest of an object, a whole one, a part of one. */
+static const struct check_row check_rows[] = {
+	{ "a read of data", RBP_READ, 0, { { 0 } }, false },
+	{ "a read of some zeroes",
+	  RBP_READ,
+	  0,
+	  { { 2048, 2047, 1 }, { 4097, 4095, 1 }, { 8193, 2047, 1 } },
+	  false },
+	{ "zeroes to the end of an object",
+	  RBP_READ,
+	  0,
+	  { { 2048, 2048, 1 } },
+	  true },
+	{ "an object of zeroes", RBP_READ, 0, { { 4096, 4096, 1 } }, true },
+	{ "zeroes from the begin of an object",
+	  RBP_READ,
+	  0,
+	  { { 8192, 2048, 1 } },
+	  true },
+	{ "an unmap", RBP_UNMAP, 0, { { 0 } }, true },
+	{ "zeroes that may free space",
+	  RBP_ZERO,
+	  RBP_MAY_UNMAP,
+	  { { 0 } },
+	  true },
+	{ "zeroes that are written", RBP_ZERO, 0, { { 0 } }, false },
+	{ "a write", RBP_WRITE, 0, { { 0 } }, false },
+	{ "a flush", RBP_FLUSH, 0, { { 0 } }, false },
+};
+
+/* librbd may have answered from memory, after another target has fenced this one
+ * and has written there. */
+static void answer_from_memory_is_checked(void **state)
+{
+	const struct check_row *row = *state;
+	const struct rbp_io io_of_row = { .op = row->op,
+					  .flags = row->flags,
+					  .offset = 2048,
+					  .len = 8192,
+					  .buf = buf };
+	struct t_request r;
+
+	begin();
+	assert_int_equal(open_volume("pool/image", &two, false), 0);
+	t_ceph.zeroes = row->zeroes;
+	assert_int_equal(run(&r, io_of_row), 0);
+	assert_int_equal(strstr(t_ceph.log, "stat ") != NULL, row->is_asked);
+	t_ceph.failing = "stat";
+	t_ceph.err = -ESHUTDOWN;
+	assert_int_equal(run(&r, io_of_row), row->is_asked ? -ESHUTDOWN : 0);
+	t_ceph.failing = "rados_aio_stat";
+	assert_int_equal(run(&r, io_of_row), row->is_asked ? -ESHUTDOWN : 0);
+	t_ceph.failing = "stat";
+	t_ceph.err = -ETIMEDOUT;
+	run(&r, io_of_row);
+	assert_int_equal(gateway.judged, row->is_asked ? -EIO : 0);
+	assert_int_equal(gateway.inflight, 0);
+	assert_int_equal(t_ceph.opened, 4);
+	stop();
+}
+
+/* Without other targets, nobody else writes. */
+static void answer_from_memory_is_good_without_gateways(void **state)
+{
+	const struct rbp_io unmap = { .op = RBP_UNMAP, .len = 4096 };
+	struct t_request r;
+
+	start();
+	assert_int_equal(run(&r, unmap), 0);
+	assert_null(strstr(t_ceph.log, "stat"));
+	stop();
+}
+
+/* An answer counts for the I/Os that had ended before its request was sent. */
+static void check_is_for_older_answers(void **state)
+{
+	const struct rbp_io unmap = { .op = RBP_UNMAP, .len = 4096 };
+	struct t_request r[3];
+
+	begin();
+	assert_int_equal(open_volume("pool/image", &two, false), 0);
+	t_host_add_queue(&host, 0);
+	t_ceph.is_slow = true;
+	for (int i = 0; i < 3; i++)
+		t_host_submit(&host, &r[i], 0, unmap);
+	t_ceph_answer();
+	assert_int_equal(t_host_result(&host, &r[0]), 0);
+	assert_false(t_host_has_ended(&host, &r[1]));
+	assert_false(t_host_has_ended(&host, &r[2]));
+	t_ceph.failing = "stat";
+	t_ceph.err = -ESHUTDOWN;
+	t_ceph_answer();
+	assert_int_equal(t_host_result(&host, &r[1]), -ESHUTDOWN);
+	assert_int_equal(t_host_result(&host, &r[2]), -ESHUTDOWN);
+	assert_null(t_ceph.asked);
+	assert_int_equal(gateway.inflight, 0);
+	stop();
+}
+
 static void gateway_does_not_start(void **state)
 {
 	begin();
@@ -875,6 +982,9 @@ int main(void)
 	T_ADD(&t, missing_blocks_of_a_shrunk_image_are_no_hole);
 	T_ADD(&t, size_is_not_known);
 	T_ADD(&t, gateway_is_asked);
+	T_ADD_ROWS(&t, check_rows, answer_from_memory_is_checked);
+	T_ADD(&t, answer_from_memory_is_good_without_gateways);
+	T_ADD(&t, check_is_for_older_answers);
 	T_ADD(&t, gateway_does_not_start);
 	T_ADD(&t, gateway_with_a_cache);
 	T_ADD(&t, gateway_needs_a_fence);
