@@ -22,12 +22,6 @@
 #define RBDP_QUIET_MS	 600000u
 /* Another gateway may take the lock between the break and the acquisition. */
 #define RBDP_LOCK_TRIES 5
-/*
- * Seconds for which a fenced client stays on the blocklist: a year. The default
- * of a cluster is an hour. A gateway that was frozen for longer, for example
- * because its machine was paused, would then send its old writes.
- */
-#define RBDP_FENCE_S 31536000u
 
 static uint64_t rbdp_now_ms(void)
 {
@@ -453,22 +447,6 @@ static void rbdp_await_io(struct rbdp_gateway *gw)
 	pthread_mutex_unlock(&gw->lock);
 }
 
-/* ACTIVE to STANDBY. */
-static int rbdp_let_go(struct rbdp_gateway *gw)
-{
-	int err;
-
-	rbdp_set_state(gw, RBDP_STANDBY, 0);
-	rbdp_await_io(gw);
-	err = rbdp_release_lock(gw);
-	if (err)
-		gw->host->log(gw->vol, RBP_WARNING,
-			      "cannot give the image's lock back (%s); whoever "
-			      "takes over breaks it",
-			      strerror(-err));
-	return 0;
-}
-
 /* ---- fenced ---- */
 
 /* To FENCED. The client is on the blocklist, and useless. */
@@ -517,6 +495,29 @@ static int rbdp_come_back(struct rbdp_gateway *gw, int err)
 		rbdp_be_fenced(gw);
 	rbdp_await_io(gw);
 	return rbdp_open_again(gw) ? -ESHUTDOWN : 0;
+}
+
+/* ---- letting go ---- */
+
+/* ACTIVE to STANDBY. Without the lock, nothing would fence a write that has timed
+ * out and is still on its way. So its client keeps the lock, and ends. */
+static int rbdp_let_go(struct rbdp_gateway *gw)
+{
+	int err;
+
+	rbdp_set_state(gw, RBDP_STANDBY, 0);
+	rbdp_await_io(gw);
+	if (gw->img->in_doubt) {
+		rbdp_set_owner(gw, "");
+		return rbdp_come_back(gw, -ESHUTDOWN);
+	}
+	err = rbdp_release_lock(gw);
+	if (err)
+		gw->host->log(gw->vol, RBP_WARNING,
+			      "cannot give the image's lock back (%s); whoever "
+			      "takes over breaks it",
+			      strerror(-err));
+	return 0;
 }
 
 /* ---- turns of the thread ---- */
@@ -986,6 +987,7 @@ void rbdp_gateway_stop(struct rbdp_gateway *gw)
 	pthread_mutex_unlock(&gw->lock);
 	pthread_join(gw->thread, NULL);
 	rbdp_unwatch(gw);
-	if (gw->state == RBDP_ACTIVE)
+	/* See rbdp_let_go(). */
+	if (gw->state == RBDP_ACTIVE && !gw->img->in_doubt)
 		rbdp_release_lock(gw);
 }

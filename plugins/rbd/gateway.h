@@ -78,7 +78,8 @@ struct rbdp_gateway {
 	const struct rbp_host *host;
 	struct rbp_vol *vol;
 	struct rbdp_image *img;
-	/* Closes the image and opens it with a new client. It blocks. */
+	/* Closes the image and opens it with a new client. If the image is in
+	 * doubt, shuts the old client out. It blocks. */
 	int (*reopen)(void *user, const struct rbdp_msg *msg);
 	void *user;
 	unsigned int own; /* 1 ... cnt */
@@ -133,7 +134,8 @@ struct rbdp_gateway {
  * a negative errno and a clause. Thread: setup. */
 int rbdp_gateway_start(struct rbdp_gateway *gw, bool active,
 		       const struct rbdp_msg *msg);
-/* Releases the lock. Nothing may be in flight. Thread: setup. */
+/* Releases the lock, unless the image is in doubt: then the caller shuts its
+ * client out. Nothing may be in flight. Thread: setup. */
 void rbdp_gateway_stop(struct rbdp_gateway *gw);
 
 /* An I/O begins. False: it must not begin, and its result is -ESHUTDOWN. Until

@@ -309,6 +309,21 @@ void rbdp_image_retire(struct rbdp_image *img)
 	img->has_watch = false;
 }
 
+int rbdp_image_shut_out(const struct rbdp_image *img)
+{
+	char *addresses = NULL;
+	int err = rados_getaddrs(img->cluster, &addresses);
+
+	if (!err)
+		err = rados_blocklist_add(img->cluster, addresses,
+					  RBDP_FENCE_S);
+	/* What this client sends from now on tells the OSDs of the new map. */
+	if (!err)
+		err = rados_wait_for_latest_osdmap(img->cluster);
+	free(addresses);
+	return err;
+}
+
 void rbdp_image_close(struct rbdp_image *img)
 {
 	if (img->image)

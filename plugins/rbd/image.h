@@ -11,6 +11,7 @@
 
 #include <rados/librados.h>
 #include <rbd/librbd.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -35,7 +36,16 @@ struct rbdp_image {
 	unsigned int timeout_s;
 	bool has_watch;
 	uint64_t watch;
+	/* A write has timed out. It may still be sent and done. */
+	atomic_bool in_doubt;
 };
+
+/*
+ * Seconds for which a fenced client stays on the blocklist: a year. The default
+ * of a cluster is an hour. A target that was frozen for longer, for example
+ * because its machine was paused, would then send its old writes.
+ */
+#define RBDP_FENCE_S 31536000u
 
 /* The place for an error message. */
 struct rbdp_msg {
@@ -62,6 +72,9 @@ int rbdp_image_watch(struct rbdp_image *img, rbd_update_callback_t changed,
 /* Call it before a close: ends the watch. From now on, no answer within 5 s is
  * an error. */
 void rbdp_image_retire(struct rbdp_image *img);
+/* Puts the client of @img on the blocklist. Nothing that it has sent is done
+ * after this, and it cannot give the lock back. Returns 0 or a negative errno. */
+int rbdp_image_shut_out(const struct rbdp_image *img);
 /* Does nothing if @img is all zeroes. */
 void rbdp_image_close(struct rbdp_image *img);
 

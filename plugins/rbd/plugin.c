@@ -54,7 +54,7 @@ static const struct rbp_host *rbdp_host;
 
 /* Initiators repeat a command that timed out several times, which would
  * multiply the wait. */
-static int rbdp_io_timed_out(const struct rbdp_vol *s, enum rbp_op op)
+static int rbdp_io_timed_out(struct rbdp_vol *s, enum rbp_op op)
 {
 	rbdp_host->log(s->vol, RBP_ERROR,
 		       "the cluster has not answered for %u s: failing the "
@@ -63,6 +63,8 @@ static int rbdp_io_timed_out(const struct rbdp_vol *s, enum rbp_op op)
 	/* Without a cache, writes that have ended are already stable. */
 	if (op == RBP_FLUSH && !s->has_cache)
 		return -ENOTCONN;
+	if (op != RBP_READ && op != RBP_EXTENT)
+		s->img.in_doubt = true;
 	return -EIO;
 }
 
@@ -312,6 +314,20 @@ static int rbdp_refuse_other(struct rbdp_vol *s, const struct rbdp_msg *msg)
 			   "again to serve that one");
 }
 
+/* A write that has timed out may still be on its way to an OSD, also when this
+ * process has ended. It must not arrive after a newer one of another client. */
+static void rbdp_close_image(struct rbdp_vol *s)
+{
+	int err = s->img.in_doubt ? rbdp_image_shut_out(&s->img) : 0;
+
+	if (err)
+		rbdp_host->log(s->vol, RBP_WARNING,
+			       "a write that got no answer may still be done; "
+			       "cannot prevent it: %s",
+			       strerror(-err));
+	rbdp_image_close(&s->img);
+}
+
 /* Called by the thread of the gateway, without I/O in flight. */
 static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 {
@@ -321,7 +337,7 @@ static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 	if (s->img.image)
 		rbdp_image_retire(&s->img);
 	pthread_mutex_lock(&s->img_lock);
-	rbdp_image_close(&s->img);
+	rbdp_close_image(s);
 	err = rbdp_image_open(&s->cfg, &s->img, msg);
 	if (!err)
 		err = rbdp_refuse_other(s, msg);
@@ -356,7 +372,7 @@ static void rbdp_close(void *v)
 	if (s->img.image)
 		rbdp_image_retire(&s->img);
 	rbdp_jobs_stop(&s->jobs);
-	rbdp_image_close(&s->img);
+	rbdp_close_image(s);
 	free(s);
 }
 

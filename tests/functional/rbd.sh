@@ -239,5 +239,18 @@ t_target --backing rbd:rbd/img,timeout=2
 mount_all
 t_check 'an OSD that stays away is an error' dead_osd_is_an_error
 umount_all
+blocklist() { ceph osd blocklist ls 2>/dev/null; }
+before=$(blocklist | wc -l)
 end_target
+# The OSD may get the write later, for example if it was cut off, and must refuse it.
+t_check 'the end of the target shuts out its write that got no answer' \
+	[ "$(blocklist | wc -l)" = $((before + 1)) ]
+t_target --backing rbd:rbd/img
+mount_all
+t_check 'the next target writes' verify "$M/img" 1
+umount_all
+before=$(blocklist | wc -l)
+end_target
+t_check 'a target without such writes shuts nobody out' \
+	[ "$(blocklist | wc -l)" = "$before" ]
 t_done

@@ -116,6 +116,20 @@ int rados_blocklist_add(rados_t cluster, char *client_address,
 	return err;
 }
 
+int rados_getaddrs(rados_t cluster, char **addrs)
+{
+	int err = answer("rados_getaddrs");
+
+	if (!err)
+		*addrs = strdup(T_CEPH_OWNER);
+	return err;
+}
+
+int rados_wait_for_latest_osdmap(rados_t cluster)
+{
+	return answer("rados_wait_for_latest_osdmap");
+}
+
 uint64_t rados_get_instance_id(rados_t c)
 {
 	return 1;
@@ -462,6 +476,7 @@ int rbd_lock_acquire(rbd_image_t img, rbd_lock_mode_t lock_mode)
 int rbd_lock_release(rbd_image_t img)
 {
 	t_ceph.is_locked = false;
+	t_ceph.released_cnt++;
 	return answer("rbd_lock_release");
 }
 

@@ -76,7 +76,8 @@ struct t_ceph {
 	unsigned int opened;
 	rados_completion_t asked; /* waits for t_ceph_answer() */
 	atomic_uint broken_cnt;	  /* locks of others */
-	atomic_uint fence_s;	  /* how long the last one is shut out */
+	atomic_uint released_cnt;
+	atomic_uint fence_s; /* how long the last one is shut out */
 	/* The watch of the image's size. */
 	rbd_update_callback_t changed;
 	void *changed_user;

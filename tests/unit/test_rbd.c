@@ -564,6 +564,47 @@ static void error(void **state)
 	stop();
 }
 
+struct doubt_row {
+	const char *name;
+	enum rbp_op op;
+	bool has_cache;
+	bool in_doubt;
+};
+
+static const struct doubt_row doubt_rows[] = {
+	{ "a write", RBP_WRITE, false, true },
+	{ "an unmap", RBP_UNMAP, false, true },
+	{ "zeroes", RBP_ZERO, false, true },
+	{ "a flush of a cache", RBP_FLUSH, true, true },
+	{ "a flush of nothing", RBP_FLUSH, false, false },
+	{ "a read", RBP_READ, false, false },
+};
+
+/* The cluster may still get a write that has timed out, after newer ones of the
+ * next client, if the client that has sent it is not shut out. */
+static void late_write_is_shut_out(void **state)
+{
+	const struct doubt_row *row = *state;
+	const struct rbp_io io_of_row = { .op = row->op,
+					  .len = 4096,
+					  .buf = buf };
+	struct t_request r;
+
+	for (int fails = 0; fails < 2; fails++) {
+		begin();
+		t_ceph.has_cache = row->has_cache;
+		assert_int_equal(open_volume("pool/image", &usual, false), 0);
+		t_ceph.failing = "answer";
+		t_ceph.err = -ETIMEDOUT;
+		run(&r, io_of_row);
+		t_ceph.failing = fails ? "rados_blocklist_add" : NULL;
+		stop();
+		assert_int_equal(t_ceph.fence_s > 0, row->in_doubt && !fails);
+		assert_int_equal(strstr(host.log, "may still be done") != NULL,
+				 row->in_doubt && fails);
+	}
+}
+
 #define AT 8192u
 
 struct extent_row {
@@ -977,6 +1018,7 @@ int main(void)
 	T_ADD_ROWS(&t, info_rows, info);
 	T_ADD_ROWS(&t, io_rows, io);
 	T_ADD_ROWS(&t, error_rows, error);
+	T_ADD_ROWS(&t, doubt_rows, late_write_is_shut_out);
 	T_ADD_ROWS(&t, extent_rows, extent);
 	T_ADD(&t, image_grows);
 	T_ADD(&t, missing_blocks_of_a_shrunk_image_are_no_hole);

@@ -27,6 +27,7 @@ static struct {
 } notes;
 
 static atomic_int reopen_error;
+static atomic_uint reopened_cnt;
 
 static struct t_host host;
 
@@ -108,6 +109,8 @@ bool rbdp_news_decode(const void *buf, size_t len, struct rbdp_news *ret)
 static int reopen(void *user, const struct rbdp_msg *msg)
 {
 	if (!reopen_error) {
+		reopened_cnt++;
+		image.in_doubt = false;
 		t_ceph.is_locked = false;
 		t_ceph.fenced = false;
 	}
@@ -120,7 +123,9 @@ static void begin(void)
 {
 	t_ceph_begin();
 	memset(&notes, 0, sizeof(notes));
+	memset(&image, 0, sizeof(image));
 	reopen_error = 0;
+	reopened_cnt = 0;
 	t_host_begin(&host);
 	memset(&gw, 0, sizeof(gw));
 	later_ms = 0;
@@ -390,6 +395,32 @@ static void image_is_let_go(void **state)
 	stop();
 }
 
+/* A write that has timed out may still be on its way. If the lock was free, the
+ * next target would fence nobody. */
+static void lock_is_not_given_back_in_doubt(void **state)
+{
+	const struct rbp_io io = { 0 }; /* offset 0 */
+	struct t_request r;
+
+	start();
+	image.in_doubt = true;
+	rbdp_gateway_set(&gw, prepare(&r, io));
+	assert_int_equal(t_host_result(&host, &r), 0);
+	assert_int_equal(reopened_cnt, 1);
+	assert_int_equal(t_ceph.released_cnt, 0);
+	assert_int_equal(gw.state, RBDP_STANDBY);
+	assert_string_equal(gw.owner, "");
+	/* With the new client, it takes the lock and gives it back. */
+	assert_int_equal(ask(rbdp_gateway_set, 0), 0);
+	assert_int_equal(gw.state, RBDP_ACTIVE);
+	stop();
+	assert_int_equal(t_ceph.released_cnt, 1);
+	start();
+	image.in_doubt = true;
+	stop();
+	assert_int_equal(t_ceph.released_cnt, 0);
+}
+
 static void lock_cannot_be_taken(void **state)
 {
 	begin();
@@ -617,6 +648,7 @@ int main(void)
 	T_ADD(&t, claim_is_checked);
 	T_ADD_ROWS(&t, silence_rows, silence);
 	T_ADD(&t, image_is_let_go);
+	T_ADD(&t, lock_is_not_given_back_in_doubt);
 	T_ADD(&t, lock_cannot_be_taken);
 	T_ADD_ROWS(&t, start_rows, no_start);
 	T_ADD(&t, io_needs_the_lock);
