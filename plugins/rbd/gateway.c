@@ -186,12 +186,13 @@ static void rbdp_unwatch(struct rbdp_gateway *gw)
 	if (!gw->has_watch)
 		return;
 	gw->has_watch = false;
-	/* The answers are no longer needed. */
+	rados_unwatch2(gw->img->pool, gw->watch);
+	rados_watch_flush(gw->img->cluster);
+	/* The answers are no longer needed. Not before the flush: until then,
+	 * more may come, and the pool may be closed when they are due. */
 	pthread_mutex_lock(&gw->lock);
 	gw->ack_cnt = 0;
 	pthread_mutex_unlock(&gw->lock);
-	rados_unwatch2(gw->img->pool, gw->watch);
-	rados_watch_flush(gw->img->cluster);
 }
 
 /* Returns 0, or a negative errno: the next turn tries again. */

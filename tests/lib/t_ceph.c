@@ -295,6 +295,7 @@ int rados_watch3(rados_ioctx_t io, const char *o, uint64_t *cookie,
 		 uint32_t timeout, void *arg)
 {
 	t_ceph.heard = watchcb;
+	t_ceph.heard_user = arg;
 	return answer("rados_watch3");
 }
 
@@ -305,6 +306,10 @@ int rados_unwatch2(rados_ioctx_t io, uint64_t cookie)
 
 int rados_watch_flush(rados_t c)
 {
+	if (t_ceph.last_message)
+		t_ceph.heard(t_ceph.heard_user, 5, 6, /* notifier= */ 99,
+			     (void *)(uintptr_t)t_ceph.last_message,
+			     strlen(t_ceph.last_message));
 	return answer("rados_watch_flush");
 }
 

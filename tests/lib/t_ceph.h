@@ -83,6 +83,8 @@ struct t_ceph {
 	void *changed_user;
 	/* The watch of messages, and the answers to them. */
 	rados_watchcb2_t heard;
+	void *heard_user;
+	const char *last_message; /* of another gateway, in the flush */
 	sem_t acked;
 	char ack[128];
 	atomic_uint ack_cnt;

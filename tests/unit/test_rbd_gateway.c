@@ -584,6 +584,26 @@ static void fence_lasts(void **state)
 	stop();
 }
 
+/* Its answer would be sent through a pool that is closed. */
+static void news_that_come_while_the_watch_ends_get_no_answer(void **state)
+{
+	start();
+	let_it_turn();
+	notes.news = (struct rbdp_news){ .group = 2, .version = 8 };
+	host.notes_res = 1;
+	t_ceph.last_message = "news";
+	be_fenced();
+	while (!reopened_cnt)
+		t_host_turn(&host);
+	assert_int_equal(host.notes_version, 8);
+	t_ceph.last_message = NULL;
+	t_ceph.ack_cnt = 0;
+	rbdp_gateway_taken(&gw, 8);
+	assert_int_equal(t_ceph.ack_cnt, 0);
+	host.notes_res = 0;
+	stop();
+}
+
 struct spread_row {
 	const char *name;
 	bool is_deaf; /* the owner of the lock */
@@ -654,6 +674,7 @@ int main(void)
 	T_ADD(&t, io_needs_the_lock);
 	T_ADD_ROWS(&t, judge_rows, judge);
 	T_ADD_ROWS(&t, news_rows, news);
+	T_ADD(&t, news_that_come_while_the_watch_ends_get_no_answer);
 	T_ADD(&t, fence_lasts);
 	T_ADD_ROWS(&t, spread_rows, standby_puts_notes);
 	T_ADD(&t, put_waits_for_the_host);
