@@ -230,19 +230,24 @@ static int rbdp_tell_host(struct rbdp_gateway *gw)
 		return res;
 	res = gw->host->notes(gw->vol, gw->notes.version, gw->notes.data,
 			      gw->notes.len);
-	if (res < 0)
+	if (res < 0) {
+		gw->refused = gw->notes.version;
 		return res;
+	}
 	gw->known = gw->notes.version;
 	return 0;
 }
 
-/* Looks for notes that no gateway has announced. -ESHUTDOWN: fenced. */
+/* Looks for notes that no gateway has announced. The host has logged that it
+ * cannot read those that it refused. -ESHUTDOWN: fenced. */
 static int rbdp_look_for_notes(struct rbdp_gateway *gw)
 {
 	uint64_t version;
 	int err = rbdp_notes_read_version(gw->img->pool, gw->header, &version);
 
-	return err || version == gw->known ? err : rbdp_tell_host(gw);
+	if (err || version == gw->known || version == gw->refused)
+		return err;
+	return rbdp_tell_host(gw);
 }
 
 /* "": this gateway does not hold the lock. */

@@ -115,8 +115,9 @@ struct rbdp_gateway {
 
 	/* only for its thread; before the thread runs, for setup */
 	char object[96];
-	char header[96]; /* object of the image */
-	uint64_t known;	 /* version of the notes that the host has */
+	char header[96];  /* object of the image */
+	uint64_t known;	  /* version of the notes that the host has */
+	uint64_t refused; /* and of those that it could not read */
 	struct rbdp_notes notes;
 	uint8_t news[RBDP_NEWS_MAX];
 	bool has_watch;

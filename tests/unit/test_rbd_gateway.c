@@ -584,6 +584,29 @@ static void fence_lasts(void **state)
 	stop();
 }
 
+/* The host logs an error each time. */
+static void notes_that_cannot_be_read_are_not_read_each_second(void **state)
+{
+	start();
+	host.notes_res = -EBADMSG;
+	notes.version = 7;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(rbdp_gateway_set, 0), 0);
+	assert_int_equal(host.notes_version, 7);
+	host.notes_version = 0;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(rbdp_gateway_set, 0), 0);
+	assert_int_equal(host.notes_version, 0);
+	/* An initiator that asks gets an error. */
+	assert_int_equal(ask(rbdp_gateway_get_notes, 0), -EBADMSG);
+	host.notes_res = 0;
+	notes.version = 8;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(rbdp_gateway_set, 0), 0);
+	assert_int_equal(host.notes_version, 8);
+	stop();
+}
+
 /* Its answer would be sent through a pool that is closed. */
 static void news_that_come_while_the_watch_ends_get_no_answer(void **state)
 {
@@ -674,6 +697,7 @@ int main(void)
 	T_ADD(&t, io_needs_the_lock);
 	T_ADD_ROWS(&t, judge_rows, judge);
 	T_ADD_ROWS(&t, news_rows, news);
+	T_ADD(&t, notes_that_cannot_be_read_are_not_read_each_second);
 	T_ADD(&t, news_that_come_while_the_watch_ends_get_no_answer);
 	T_ADD(&t, fence_lasts);
 	T_ADD_ROWS(&t, spread_rows, standby_puts_notes);
