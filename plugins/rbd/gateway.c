@@ -44,11 +44,31 @@ static void rbdp_set_state(struct rbdp_gateway *gw, enum rbdp_state state,
 			   unsigned int active)
 {
 	atomic_store(&gw->active, active);
+	atomic_store(&gw->is_unsure, false);
 	/* In this order: I/O that enters in the new state has the new epoch. */
 	atomic_fetch_add(&gw->epoch, 1);
 	atomic_store(&gw->state, state);
 	/* Waits for the active one's beat again. */
 	atomic_store(&gw->heard_ms, rbdp_now_ms());
+	gw->host->path_changed(gw->vol);
+}
+
+/* True if initiators must try the other gateways, although this one has not been
+ * fenced as far as it knows. */
+static bool rbdp_is_cut_off(struct rbdp_gateway *gw)
+{
+	return gw->cnt > 1 && atomic_load(&gw->is_unsure);
+}
+
+static void rbdp_set_unsure(struct rbdp_gateway *gw, bool is_unsure)
+{
+	if (atomic_exchange(&gw->is_unsure, is_unsure) == is_unsure ||
+	    gw->cnt < 2)
+		return;
+	if (is_unsure)
+		gw->host->log(gw->vol, RBP_WARNING,
+			      "the cluster does not answer; another target may "
+			      "have taken the image over");
 	gw->host->path_changed(gw->vol);
 }
 
@@ -211,12 +231,11 @@ static int rbdp_watch(struct rbdp_gateway *gw)
 	return err;
 }
 
-static void rbdp_mend_watch(struct rbdp_gateway *gw)
+static int rbdp_mend_watch(struct rbdp_gateway *gw)
 {
 	if (atomic_load(&gw->watch_is_broken))
 		rbdp_unwatch(gw);
-	if (!gw->has_watch)
-		rbdp_watch(gw);
+	return gw->has_watch ? 0 : rbdp_watch(gw);
 }
 
 /* ---- notes ---- */
@@ -534,9 +553,10 @@ static bool rbdp_has_lost(struct rbdp_gateway *gw)
 	int is_owner = 0;
 	int err = rbd_is_exclusive_lock_owner(gw->img->image, &is_owner);
 
-	gw->unsure_ms = err && err != -ESHUTDOWN ? rbdp_now_ms() : 0;
-	/* If the OSD does not answer, no gateway can have taken over. */
-	return err == -ESHUTDOWN || (!err && !is_owner);
+	if (err == -ESHUTDOWN || (!err && !is_owner))
+		return true;
+	rbdp_set_unsure(gw, err);
+	return false;
 }
 
 static void rbdp_turn_active(struct rbdp_gateway *gw)
@@ -625,17 +645,28 @@ static void rbdp_turn_fenced(struct rbdp_gateway *gw)
 
 /* A standby may also be fenced: while it released the lock, or because its
  * answer was late. */
-static void rbdp_turn_notes(struct rbdp_gateway *gw)
+static int rbdp_turn_notes(struct rbdp_gateway *gw)
 {
-	if (rbdp_look_for_notes(gw) == -ESHUTDOWN)
+	int err = rbdp_look_for_notes(gw);
+
+	if (err == -ESHUTDOWN)
 		rbdp_be_fenced(gw);
+	return err;
 }
 
 static void rbdp_turn(struct rbdp_gateway *gw)
 {
+	int err = 0;
+
 	if (gw->state != RBDP_FENCED) {
-		rbdp_mend_watch(gw);
-		rbdp_turn_notes(gw);
+		err = rbdp_mend_watch(gw);
+		if (err != -ETIMEDOUT)
+			err = rbdp_turn_notes(gw);
+	}
+	/* The next question would take as long. */
+	if (err == -ETIMEDOUT && gw->state == RBDP_ACTIVE) {
+		rbdp_set_unsure(gw, true);
+		return;
 	}
 	switch (atomic_load(&gw->state)) {
 	case RBDP_STANDBY:
@@ -668,7 +699,7 @@ static int rbdp_do_set(struct rbdp_gateway *gw, struct rbp_io *io)
 	if (!io->offset)
 		return state == RBDP_ACTIVE ? rbdp_let_go(gw) : 0;
 	if (state == RBDP_ACTIVE && !rbdp_has_lost(gw))
-		return 0;
+		return atomic_load(&gw->is_unsure) ? -ETIMEDOUT : 0;
 	if (state != RBDP_STANDBY)
 		err = rbdp_come_back(gw, -ESHUTDOWN);
 	return err ? err : rbdp_take_over(gw);
@@ -680,9 +711,9 @@ static int rbdp_do_judge(struct rbdp_gateway *gw, struct rbp_io *io)
 {
 	if (atomic_load(&gw->state) != RBDP_ACTIVE)
 		return -ESHUTDOWN;
-	if (rbdp_now_ms() - gw->unsure_ms >= RBDP_BEAT_MS && rbdp_has_lost(gw))
+	if (!atomic_load(&gw->is_unsure) && rbdp_has_lost(gw))
 		return -ESHUTDOWN;
-	return rbdp_ask_of(io)->res;
+	return rbdp_is_cut_off(gw) ? -ESHUTDOWN : rbdp_ask_of(io)->res;
 }
 
 static int rbdp_do_get_notes(struct rbdp_gateway *gw, struct rbp_io *io)
@@ -821,7 +852,8 @@ bool rbdp_gateway_enter(struct rbdp_gateway *gw, const struct rbp_io *io)
 {
 	/* In this order: a change of the state reads inflight after it. */
 	atomic_fetch_add(&gw->inflight, 1);
-	if (atomic_load(&gw->state) == RBDP_ACTIVE && !rbdp_is_outdated(gw, io))
+	if (atomic_load(&gw->state) == RBDP_ACTIVE && !rbdp_is_cut_off(gw) &&
+	    !rbdp_is_outdated(gw, io))
 		return true;
 	rbdp_gateway_leave(gw, 0);
 	return false;
@@ -850,9 +882,10 @@ void rbdp_gateway_paths(struct rbdp_gateway *gw, struct rbp_paths *ret)
 		atomic_store(&gw->host_has_epochs, true);
 	}
 	/* A late beat may name another one after this one has taken over. */
-	ret->active = atomic_load(&gw->state) == RBDP_ACTIVE
-			      ? gw->own
-			      : atomic_load(&gw->active);
+	if (atomic_load(&gw->state) == RBDP_ACTIVE)
+		ret->active = rbdp_is_cut_off(gw) ? 0 : gw->own;
+	else
+		ret->active = atomic_load(&gw->active);
 }
 
 static void rbdp_gateway_ask(struct rbdp_gateway *gw, struct rbp_io *io,

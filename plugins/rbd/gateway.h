@@ -18,6 +18,10 @@
  * request that meets a fenced gateway waits for that, and then gets the answer
  * of a standby.
  *
+ * A gateway that the cluster does not answer cannot know whether another one has
+ * taken over. If there are others, it reports that it is not active, and I/O
+ * ends as for a standby, until the cluster names it as the owner again.
+ *
  * Once a second, the active gateway sends its number to the watchers of an
  * object of its own, "rdma_block.gateways.IMAGE-ID". The others learn from this
  * which one is active, and, with failover=auto, that none is. A gateway that
@@ -92,7 +96,10 @@ struct rbdp_gateway {
 	_Atomic uint64_t epoch;
 	atomic_bool host_has_epochs;
 	_Atomic unsigned int active; /* number; 0: none, or not known */
-	atomic_bool has_misfit;	     /* one with a wrong number was heard */
+	/* The cluster did not answer when it was last asked for the owner of the
+	 * lock. Only its thread changes it. */
+	atomic_bool is_unsure;
+	atomic_bool has_misfit; /* one with a wrong number was heard */
 	_Atomic unsigned int inflight;
 	_Atomic uint64_t heard_ms; /* time of the active one's last beat */
 
@@ -124,8 +131,6 @@ struct rbdp_gateway {
 	uint64_t watch;
 	_Atomic bool watch_is_broken;
 	bool reopen_failed;
-	uint64_t unsure_ms; /* time when the OSD did not name the owner of the
-			     * lock */
 	/* Takeovers because of silence, and the time of the last one. */
 	unsigned int took_over_cnt;
 	uint64_t took_over_ms;

@@ -495,16 +495,21 @@ static void io_needs_the_lock(void **state)
 
 struct judge_row {
 	const char *name;
+	unsigned int cnt;
 	bool lost, fenced;
 	const char *failing;
 	int res;
 };
 
 static const struct judge_row judge_rows[] = {
-	{ "it has the lock: an error of the medium", false, false, NULL, -EIO },
-	{ "it has lost the lock", true, false, NULL, -ESHUTDOWN },
-	{ "it was fenced", false, true, NULL, -ESHUTDOWN },
-	{ "nobody knows", false, false, "rbd_is_exclusive_lock_owner", -EIO },
+	{ "it has the lock: an error of the medium", 2, false, false, NULL,
+	  -EIO },
+	{ "it has lost the lock", 2, true, false, NULL, -ESHUTDOWN },
+	{ "it was fenced", 2, false, true, NULL, -ESHUTDOWN },
+	{ "nobody knows: another one may serve", 2, false, false,
+	  "rbd_is_exclusive_lock_owner", -ESHUTDOWN },
+	{ "nobody knows, and there are no others", 1, false, false,
+	  "rbd_is_exclusive_lock_owner", -EIO },
 };
 
 static void judge(void **state)
@@ -513,13 +518,63 @@ static void judge(void **state)
 	const struct rbp_io io = { 0 };
 	struct t_request r;
 
-	start();
+	begin();
+	gw.cnt = row->cnt;
+	start_as(/* active= */ true);
 	let_it_turn();
 	t_ceph.lost = row->lost;
 	t_ceph.fenced = row->fenced;
 	t_ceph.failing = row->failing;
 	rbdp_gateway_judge(&gw, prepare(&r, io), -EIO);
 	assert_int_equal(t_host_result(&host, &r), row->res);
+	stop();
+}
+
+struct cut_row {
+	const char *name;
+	unsigned int cnt;
+	const char *failing; /* the question that gets no answer */
+	bool serves;
+};
+
+static const struct cut_row cut_rows[] = {
+	{ "the owner of the lock is not known", 2,
+	  "rbd_is_exclusive_lock_owner", false },
+	{ "the watch cannot be made again", 2, "rados_watch3", false },
+	{ "there are no others", 1, "rbd_is_exclusive_lock_owner", true },
+};
+
+/* Another one may have taken over: initiators must try it. */
+static void gateway_that_is_cut_off_is_not_active(void **state)
+{
+	const struct cut_row *row = *state;
+	struct rbp_paths paths = { .size = sizeof(paths) };
+	struct rbp_io io = { .op = RBP_WRITE };
+
+	begin();
+	gw.cnt = row->cnt;
+	start_as(/* active= */ true);
+	t_ceph.err = -ETIMEDOUT;
+	t_ceph.failing = row->failing;
+	gw.watch_is_broken = true;
+	while (!gw.is_unsure)
+		ask(rbdp_gateway_get_notes, 0);
+	rbdp_gateway_paths(&gw, &paths);
+	assert_int_equal(paths.active, row->serves);
+	assert_int_equal(rbdp_gateway_enter(&gw, &io), row->serves);
+	if (row->serves)
+		rbdp_gateway_leave(&gw, 0);
+	assert_int_equal(ask(rbdp_gateway_set, 0),
+			 !strcmp(row->failing, "rados_watch3") ? 0
+							       : -ETIMEDOUT);
+	/* It still has the lock. */
+	t_ceph.failing = NULL;
+	while (gw.is_unsure)
+		ask(rbdp_gateway_get_notes, 0);
+	rbdp_gateway_paths(&gw, &paths);
+	assert_int_equal(paths.active, 1);
+	assert_true(rbdp_gateway_enter(&gw, &io));
+	rbdp_gateway_leave(&gw, 0);
 	stop();
 }
 
@@ -696,6 +751,7 @@ int main(void)
 	T_ADD_ROWS(&t, start_rows, no_start);
 	T_ADD(&t, io_needs_the_lock);
 	T_ADD_ROWS(&t, judge_rows, judge);
+	T_ADD_ROWS(&t, cut_rows, gateway_that_is_cut_off_is_not_active);
 	T_ADD_ROWS(&t, news_rows, news);
 	T_ADD(&t, notes_that_cannot_be_read_are_not_read_each_second);
 	T_ADD(&t, news_that_come_while_the_watch_ends_get_no_answer);
