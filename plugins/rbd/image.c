@@ -414,13 +414,22 @@ static int rbdp_image_option(const struct rbdp_image *img, const char *name,
 	return res;
 }
 
-bool rbdp_image_has_cache(const struct rbdp_image *img)
+/* The option is known and has another value than @off, or nobody knows: a wrong
+ * "yes" loses no writes. */
+static bool rbdp_image_has(const struct rbdp_image *img, const char *option,
+			   const char *off)
 {
 	char value[32];
-	int err = rbdp_image_option(img, "rbd_cache", value, sizeof(value));
+	int err = rbdp_image_option(img, option, value, sizeof(value));
 
-	/* unknown: a wrong "yes" loses no writes */
-	return err ? err != -ENOENT : strcmp(value, "false") != 0;
+	return err ? err != -ENOENT : strcmp(value, off) != 0;
+}
+
+bool rbdp_image_has_cache(const struct rbdp_image *img)
+{
+	/* The second one keeps writes on a disk of this machine. */
+	return rbdp_image_has(img, "rbd_cache", "false") ||
+	       rbdp_image_has(img, "rbd_persistent_cache_mode", "disabled");
 }
 
 bool rbdp_image_is_fenced(const struct rbdp_image *img)

@@ -278,10 +278,12 @@ static int rbdp_refuse_cache(struct rbdp_vol *s, const struct rbdp_msg *msg)
 {
 	if (s->gw.cnt < 2 || !rbdp_image_has_cache(&s->img))
 		return 0;
-	return rbdp_refuse(msg, -EINVAL,
-			   "the image has rbd_cache on, which would lose "
-			   "writes when another target takes over; try: rbd "
-			   "config image set ... rbd_cache false");
+	return rbdp_refuse(
+		msg, -EINVAL,
+		"the image has rbd_cache on, or rbd_persistent_cache_mode, "
+		"which would lose writes when another target takes over; try: "
+		"rbd config image set ... rbd_cache false, and "
+		"rbd_persistent_cache_mode disabled");
 }
 
 /* Without the blocklist, the target that was active before could still write. */

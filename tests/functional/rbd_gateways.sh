@@ -36,6 +36,8 @@ rbd create -s 64M img
 rbd create -s 16M --image-feature layering plain
 rbd create -s 16M cached
 rbd config image set rbd/cached rbd_cache true
+rbd create -s 16M logged
+rbd config image set rbd/logged rbd_persistent_cache_mode ssd
 rbd create -s 16M unfenced
 rbd config image set rbd/unfenced rbd_blocklist_on_break_lock false
 
@@ -43,6 +45,8 @@ refused 'an image without the lock' 'lacks the feature exclusive-lock' \
 	rbd:rbd/plain,gateway=1,gateways=2
 refused 'an image with a cache' 'the image has rbd_cache on' \
 	rbd:rbd/cached,gateway=1,gateways=2
+refused 'an image that keeps writes on the machine of the target first' \
+	'rbd_persistent_cache_mode' rbd:rbd/logged,gateway=1,gateways=2
 refused 'an image whose lock can be broken without a fence' \
 	'sets rbd_blocklist_on_break_lock' rbd:rbd/unfenced,gateway=1,gateways=2
 refused 'a gateway too many' 'gateway=N,gateways=M: M is 1 to 8' \

@@ -431,6 +431,8 @@ int rbd_config_image_list(rbd_image_t image, rbd_config_option_t *options,
 	const char *const list[][2] = {
 		{ "rbd_cache_size", "1" },
 		{ "rbd_cache", t_ceph.has_cache ? "true" : "false" },
+		{ "rbd_persistent_cache_mode",
+		  t_ceph.has_log ? "ssd" : "disabled" },
 		{ "rbd_blocklist_on_break_lock",
 		  t_ceph.has_no_fence ? "false" : "true" },
 	};

@@ -60,6 +60,7 @@ struct t_ceph {
 	uint64_t size;
 	const char *id;
 	bool has_cache;
+	bool has_log;	   /* writes are kept on a disk of this machine first */
 	bool has_no_fence; /* its metadata turns the blocklist off */
 	const struct t_ceph_piece *by_object;
 	const struct t_ceph_piece *by_byte;

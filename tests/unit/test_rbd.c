@@ -922,6 +922,11 @@ static void gateway_with_a_cache(void **state)
 	assert_int_equal(open_volume("pool/image", &two, false), -EINVAL);
 	assert_non_null(strstr(why, "rbd_cache false"));
 	assert_int_equal(t_ceph.opened, 0);
+	t_ceph.has_cache = false;
+	t_ceph.has_log = true;
+	assert_int_equal(open_volume("pool/image", &two, false), -EINVAL);
+	assert_non_null(strstr(why, "rbd_persistent_cache_mode disabled"));
+	assert_int_equal(t_ceph.opened, 0);
 }
 
 /* The metadata of an image overrides our settings. */
