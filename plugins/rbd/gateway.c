@@ -347,6 +347,9 @@ static int rbdp_fence(struct rbdp_gateway *gw, const char *owner)
 	if (!err)
 		err = rbd_lock_break(gw->img->image, RBD_LOCK_MODE_EXCLUSIVE,
 				     owner);
+	/* As librbd calls it: the user has no right to fence. */
+	if (err == -EACCES)
+		return -EPERM;
 	return err == -ENOENT ? 0 : err; /* it has released the lock */
 }
 

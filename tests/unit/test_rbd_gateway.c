@@ -634,6 +634,9 @@ static void fence_lasts(void **state)
 	start_as(/* active= */ false);
 	t_ceph.failing = "rados_blocklist_add";
 	assert_int_equal(ask(rbdp_gateway_set, 0), -EIO);
+	/* The user has no right to fence: the log names it. */
+	t_ceph.err = -EACCES;
+	assert_int_equal(ask(rbdp_gateway_set, 0), -EPERM);
 	assert_int_equal(gw.state, RBDP_STANDBY);
 	assert_int_equal(t_ceph.broken_cnt, 0);
 	stop();
