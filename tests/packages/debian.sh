@@ -157,6 +157,41 @@ run() {
 	done
 }
 
+# Runs the scripts of all packages with stubs that print what they are asked for,
+# as if systemd ran here.
+scripts_say() { # SCRIPT ARGUMENT...
+	for deb in "$T"/one/*.deb; do
+		rm -rf "$T/control" && dpkg-deb -e "$deb" "$T/control" || return 1
+		[ -e "$T/control/$1" ] || continue
+		sed -i 's,/run/systemd/system,/,' "$T/control/$1"
+		(script=$T/control/$1 && shift && PATH="$T/stubs:$PATH" "$script" "$@")
+	done
+}
+stubs() {
+	mkdir -p "$T/stubs"
+	for name in deb-systemd-invoke deb-systemd-helper systemctl py3compile \
+		py3clean; do
+		printf '#!/bin/sh\necho "%s $*" >>"%s/calls"\n' $name "$T" \
+			>"$T/stubs/$name" && chmod 755 "$T/stubs/$name" || return 1
+	done
+	: >"$T/calls"
+}
+# The steps of dpkg, in its order.
+upgrade_leaves_services() {
+	stubs && scripts_say prerm upgrade 9 && scripts_say preinst upgrade 0 &&
+		scripts_say postrm upgrade 9 && scripts_say postinst configure 0 ||
+		return 1
+	cat "$T/calls"
+	[ -s "$T/calls" ] && ! grep -Ew 'start|stop|restart|try-restart' "$T/calls"
+}
+removal_stops_services() {
+	stubs && scripts_say prerm remove || return 1
+	cat "$T/calls"
+	for unit in rdma-target rdma-target@ rdma-fuse@ rdma-discover; do
+		grep "stop .*$unit" "$T/calls" || return 1
+	done
+}
+
 t_check 'the packages build' builds
 [ $t_failed = 0 ] || t_done
 t_check 'and again elsewhere' builds_again
@@ -170,6 +205,8 @@ t_check 'each override is explained' overrides_are_explained
 t_check 'no file is in two packages' no_file_is_in_two
 t_check 'programs come with pages and completions' have_their_pages
 t_check 'the programs run' run
+t_check 'an upgrade stops and restarts nothing' upgrade_leaves_services
+t_check 'a removal stops everything' removal_stops_services
 
 # A copy of this machine's files, for inside().
 can_install() {
