@@ -167,8 +167,12 @@ static int explain_open(const struct open_call *c, int err)
 {
 	const char *hint = "";
 
-	if (!c->opt->read_only && (err == EACCES || err == EROFS) &&
-	    !access(c->opt->path, R_OK))
+	/* Units of systemd make file systems read-only (ProtectSystem=). */
+	if (!c->opt->read_only && err == EROFS)
+		hint = "; under systemd, name its directory in ReadWritePaths= "
+		       "of the unit; or add ,ro to export it read-only";
+	else if (!c->opt->read_only && err == EACCES &&
+		 !access(c->opt->path, R_OK))
 		hint = "; add ,ro to export it read-only";
 	else if (err == EACCES || err == EPERM)
 		hint = "; check its owner and mode, or run as another user";

@@ -16,6 +16,13 @@ starts() { systemctl start $U && answers; }
 starts_not() {
 	mv /srv/volumes/disk.img /srv/away && ! systemctl start $U
 }
+# Without the drop-in that names the directory.
+says_where_to_allow() {
+	mv /srv/away /srv/volumes/disk.img &&
+		rm "/etc/systemd/system/$U.d/volumes.conf" &&
+		systemctl daemon-reload && ! systemctl start $U &&
+		journal_says 'disk.img: .*Read-only.*; .*ReadWritePaths='
+}
 stays_active() { systemctl reload $U && answers && is ActiveState active; }
 stops() { systemctl stop $U && is ActiveState inactive && is Result success; }
 has_no() { # FIELD: of the process's status
@@ -178,6 +185,7 @@ inside() {
 	t_check 'the journal has no complaint' says_nothing_bad
 	hung_target
 	t_check 'systemctl start tells that a volume is missing' starts_not
+	t_check 'the journal says how to let it write' says_where_to_allow
 	t_done
 }
 
