@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 import re
 from dataclasses import dataclass
 from typing import Any, Callable, NamedTuple, Optional, Union
@@ -249,7 +250,10 @@ def range_text(offset: int, length: int) -> str:
 
 def whole(name: str, value: Union[int, Any]) -> int:
     """An offset or a length: an int that fits into 64 bits."""
-    number: int = value.__index__()
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} {value!r} is not a number of bytes") from None
     if not 0 <= number < 1 << 63:
         raise ValueError(f"{name} {number} is not a number of bytes")
     return number

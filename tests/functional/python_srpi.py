@@ -372,6 +372,8 @@ def wrong_ranges():
             e = raises(srpi.Error, f"disk of .*failed: .*{pattern}", call, *args)
             assert e.errno == errno.EINVAL
         raises(ValueError, "offset -512", v.read, -512, 512)
+        raises(TypeError, "offset 'a' is not a number", v.read, "a", 512)
+        raises(TypeError, "length 0.5 is not a number", v.zero, 0, 0.5)
         raises(TypeError, ".", v.read_into, 0, bytes(512))
         raises(TypeError, ".", v.write, 0, memoryview(bytes(1024))[::2])
         assert v.read(0, 512) == bytes(512)
