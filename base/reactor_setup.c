@@ -107,6 +107,10 @@ const char *reactor_create_hint(int err)
 	switch (err) {
 	case -EMFILE:
 		return "; raise the limit of open files (ulimit -n)";
+	/* Linux before 5.12, and 6.18, count rings as locked memory. */
+	case -ENOMEM:
+		return "; raise the limit of locked memory (ulimit -l), which "
+		       "all processes of a user share";
 	case -EPERM:
 	case -ENOSYS:
 		return "; it is forbidden here: see /proc/sys/kernel/"

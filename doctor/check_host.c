@@ -14,6 +14,8 @@
 #define MEMLOCK_LEAST (48ull << 20)
 /* Room for more threads and logins, or for a mount with large buffers. */
 #define MEMLOCK_GOOD (256ull << 20)
+/* The rings of the programs, which some kernels count. */
+#define MEMLOCK_RINGS (1ull << 20)
 
 #define OPEN_FILES_GOOD 1024u
 
@@ -39,8 +41,15 @@ static void look_memlock(const struct check *c, const struct machine *m,
 			      : "");
 	if (m->ignores_memlock || m->memlock >= MEMLOCK_GOOD)
 		return;
+	if (m->device_cnt == 0 && m->memlock >= MEMLOCK_RINGS) {
+		finding_value(f, "%s (enough without an RDMA device)", text);
+		return;
+	}
 	if (m->device_cnt == 0) {
-		finding_value(f, "%s (matters only with an RDMA device)", text);
+		f->state = FINDING_NOTE;
+		f->why = "Some kernels (Linux 6.18, for example) count each "
+			 "io_uring as locked memory.";
+		finding_mend(f, "ulimit -l 8192");
 		return;
 	}
 	f->state = m->memlock < MEMLOCK_LEAST ? FINDING_PROBLEM : FINDING_NOTE;
@@ -202,8 +211,8 @@ static void look_uring(const struct check *c, const struct machine *m,
 	} else if (m->uring_err == -ENOMEM) {
 		finding_value(f, "io_uring_setup(): %s",
 			      strerror(-m->uring_err));
-		finding_mend(f, "ulimit -l unlimited (before Linux 5.12, rings "
-				"are locked memory)");
+		finding_mend(f, "ulimit -l unlimited (rings are locked memory, "
+				"which all processes of a user share)");
 	} else if (m->uring_err) {
 		finding_value(f, "io_uring_setup(): %s (kernel %s)",
 			      strerror(-m->uring_err), m->kernel);

@@ -120,10 +120,13 @@ static void read_fuse(const char *root, struct machine *m)
 		m->fuse_uring = *text == 'Y' || *text == '1';
 }
 
+/* With a ring of the size that a reactor has: a smaller one may be possible. */
 static int try_uring(void)
 {
+	struct io_uring_params p = { .flags = IORING_SETUP_CQSIZE,
+				     .cq_entries = 2048 };
 	struct io_uring ring;
-	int err = io_uring_queue_init(2, &ring, 0);
+	int err = io_uring_queue_init_params(256, &ring, &p);
 
 	if (!err)
 		io_uring_queue_exit(&ring);

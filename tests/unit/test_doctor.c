@@ -220,6 +220,12 @@ static void memlock_without_device(void)
 	m.device_cnt = 0;
 }
 
+static void memlock_for_no_ring(void)
+{
+	m.memlock = 64 << 10;
+	m.device_cnt = 0;
+}
+
 static void few_files(void)
 {
 	m.open_files = 256;
@@ -386,7 +392,9 @@ static const struct fault_row {
 	{ "low locked memory with the capability", memlock_ignored,
 	  "ok limits/locked memory: 8 MiB \\(does not hold for this user", 0 },
 	{ "low locked memory without a device", memlock_without_device,
-	  "ok limits/locked memory: 8 MiB \\(matters only with", 0 },
+	  "ok limits/locked memory: 8 MiB \\(enough without", 0 },
+	{ "locked memory too low for rings", memlock_for_no_ring,
+	  "note limits/locked memory: 64 KiB; ulimit -l 8192", 0 },
 	{ "few open files", few_files, "note limits/open files: 256; ulimit -n",
 	  0 },
 	{ "no FUSE", no_fuse,

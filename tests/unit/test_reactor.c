@@ -1654,6 +1654,13 @@ static void the_descriptor_tells_after_arming(void **state)
 	reactor_destroy(r);
 }
 
+static void refused_ring_says_what_helps(void **state)
+{
+	assert_non_null(strstr(reactor_create_hint(-EMFILE), "ulimit -n"));
+	assert_non_null(strstr(reactor_create_hint(-ENOMEM), "ulimit -l"));
+	assert_non_null(strstr(reactor_create_hint(-EPERM), "disabled"));
+}
+
 /* ---- main ---- */
 
 #define TEST(f)       \
@@ -1707,6 +1714,7 @@ static const struct {
 	TEST(the_descriptor_tells_of_what_is_to_do),
 	TEST(the_descriptor_tells_of_timers),
 	TEST(the_descriptor_tells_after_arming),
+	TEST(refused_ring_says_what_helps),
 };
 
 /* Where io_uring is forbidden, there is nothing to test. */
