@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "target/block/loop_use.h"
 
 /* Immediate data over verbs lies on multiples of this
  * (xp_config.recv_aligned_at). */
@@ -238,6 +239,27 @@ static int lock_file(const struct open_call *c, int fd)
 	return err ? store_file_fail(c, err, "cannot be locked: %s",
 				     strerror(-err))
 		   : 0;
+}
+
+/* A loop device and its file are one store with two names. As with mounted
+ * devices, a volume that is only read is left alone. */
+static int check_loop(const struct open_call *c)
+{
+	char name[LOOP_NAME_MAX];
+	struct stat file;
+	pid_t pid;
+
+	if (c->opt->read_only)
+		return 0;
+	if (S_ISREG(c->st.st_mode) && loop_in_use(&c->st, name))
+		return in_use_as(c, "mounted or served as", name);
+	if (!S_ISBLK(c->st.st_mode) || !loop_file(c->st.st_rdev, &file))
+		return 0;
+	if (file_lock_is_ours(&file))
+		return given_twice(c);
+	if (file_lock_holder(&file, &pid) != FILE_HOLDER_NONE)
+		return in_use(c, pid, ", which has the file below it");
+	return 0;
 }
 
 /* ---- direct I/O ---- */
@@ -529,6 +551,8 @@ static int open_and_describe(struct open_call *c, struct file_store *file)
 	 * now. */
 	if (!err && fstat(file->fd, &c->st))
 		err = store_file_fail(c, -errno, "%s", strerror(errno));
+	if (!err)
+		err = check_loop(c);
 	if (!err)
 		err = choose_direct(c, file);
 	if (!err)

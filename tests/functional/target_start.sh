@@ -27,6 +27,10 @@ cleanup() {
 	for pid in "${targets[@]}"; do
 		! is_ours "$pid" || kill -KILL "$pid" 2>/dev/null
 	done
+	if [ -n "${loop-}" ]; then
+		umount "$work/mnt" 2>/dev/null
+		losetup -d "$loop" 2>/dev/null
+	fi
 	rm -rf "$work"
 }
 trap cleanup EXIT
@@ -139,6 +143,33 @@ refused "one file twice" "$work/disk.img: is given twice" \
 ln -s disk.img "$work/link.img"
 refused "one store under two names" "$work/link.img: is given twice" \
 	"${here[@]}" "${disk[@]}" --backing "$work/link.img"
+
+# A loop device is another name of its file.
+loop=
+if [ "$(id -u)" = 0 ]; then
+	truncate -s 1M "$work/loop.img"
+	loop=$(losetup --show -f "$work/loop.img" 2>/dev/null)
+fi
+if [ -n "$loop" ]; then
+	file=(--backing "$work/loop.img")
+	refused "a loop device and its file" \
+		"$work/loop.img: is in use: mounted or served as $loop" \
+		"${here[@]}" --backing "$loop" "${file[@]}"
+	refused "a file and its loop device" "$loop: is given twice" \
+		"${here[@]}" "${file[@]}" --backing "$loop"
+	mkdir "$work/mnt"
+	mke2fs -q "$loop" && mount "$loop" "$work/mnt"
+	refused "the file of a loop device that is mounted" \
+		"$work/loop.img: is in use: mounted or served as $loop" \
+		"${here[@]}" "${file[@]}"
+	umount "$work/mnt"
+	start idle "${here[@]}" "${file[@]}"
+	result "the file of a loop device that is idle is served" $?
+	kill "$pid" && wait "$pid"
+	losetup -d "$loop"
+else
+	skip "a file that has a loop device" "no loop device here"
+fi
 refused "one serial number twice" \
 	"volumes 'disk.img' and 'b' are the same disk: .*serial=" \
 	"${here[@]}" "${disk[@]},serial=S" --backing ram:1M,name=b,serial=S
