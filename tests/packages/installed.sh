@@ -100,6 +100,29 @@ stays_in_prefix() {
 		! grep -oE '": "[^"]*"' "$T/own.json" | grep -vF ": \"$T/own/"
 }
 
+# The plugin of the store srp, that of nbdkit, and the Python package.
+find_libsrpi() {
+	p_libdir=$(dirname "$(find "$R" -name libsrpi.so)")
+	p_libdir=${p_libdir#"$R"}
+	for p_file in $(find "$R" -name '*srp*.so' -type f); do
+		readelf -d "$p_file" | grep -q 'NEEDED.*libsrpi' || continue
+		p_path=$(readelf -d "$p_file" | sed -n 's/.*RUNPATH.*\[\(.*\)\]/\1/p')
+		case $p_libdir in
+		/usr/lib*) [ -z "$p_path" ] ;;
+		*) [ "$p_path" = "$p_libdir" ] ;;
+		esac || echo "${p_file#"$R"}: '$p_path'"
+	done
+}
+# srpsh of a prefix of its own names the folder of the package.
+finds_package() {
+	p_dir=$(find "$R" -path '*-packages/srpi')
+	p_dir=${p_dir#"$R"}
+	case $p_dir in
+	'' | /usr/lib*) ;;
+	*) grep -F "\"${p_dir%/srpi}\"" "$(find "$R" -path '*/bin/srpsh')" ;;
+	esac
+}
+
 # The numbers of the release are the same everywhere.
 versions_agree() {
 	p_version=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$SRC/meson.build")
@@ -139,6 +162,8 @@ unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
 t_check 'libsrpi exports what debian/libsrpi0.symbols lists' \
 	exports_what_debian_lists
 t_check 'its soname is libsrpi.so.0' has_soname
+t_check 'what is linked with it finds it' p_is_silent find_libsrpi
+t_check 'srpsh finds its package' finds_package
 for program in $(find "$R" -path "*/bin/*" -type f | sort); do
 	name=${program##*/}
 	t_check "$name runs" runs "$program"
