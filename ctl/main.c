@@ -245,12 +245,31 @@ static const struct ctl_verb *ctl_find_verb(char **arg, int cnt, int *ret_words)
 	return NULL;
 }
 
+/* The words that may follow @first; empty: it begins no verb of two words. */
+static void ctl_list_seconds(const char *first, char *text, size_t text_len)
+{
+	size_t len = strlen(first);
+	size_t at = 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(ctl_verbs); i++) {
+		const char *name = ctl_verbs[i].name;
+
+		if (strncmp(name, first, len) == 0 && name[len] == ' ' &&
+		    at < text_len)
+			at += (size_t)snprintf(text + at, text_len - at, "%s%s",
+					       at ? ", " : "", name + len + 1);
+	}
+}
+
 /* Names the nearest verb. One of one word may have arguments. */
 static void ctl_refuse_verb(char **arg, int cnt)
 {
 	const struct option_row *near = NULL;
 	char words[64];
+	char seconds[128];
 
+	ctl_list_seconds(arg[0], seconds, sizeof(seconds));
 	for (int n = cnt > 1 ? 2 : 1; n > 0 && !near; n--) {
 		snprintf(words, sizeof(words), "%s%s%s", arg[0],
 			 n > 1 ? " " : "", n > 1 ? arg[1] : "");
@@ -260,6 +279,9 @@ static void ctl_refuse_verb(char **arg, int cnt)
 		log_error("no verb '%s'; did you mean '%s'? Try --help",
 			  !strchr(near->name, ' ') ? arg[0] : words,
 			  near->name);
+	else if (*seconds)
+		log_error("after '%s' comes one of: %s; try --help", arg[0],
+			  seconds);
 	else
 		log_error("no verb '%s%s%s'; try --help", arg[0],
 			  cnt > 1 ? " " : "", cnt > 1 ? arg[1] : "");

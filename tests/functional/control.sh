@@ -126,6 +126,8 @@ t_check 'the nearest one is named' grep -q "no verb 'volume lst'; did you mean '
 	<(ctl volume lst 2>&1)
 t_check 'also of one word' grep -q "no verb 'aply'; did you mean 'apply'?" \
 	<(ctl aply x.json 2>&1)
+t_check 'half of a verb is told how to go on' \
+	grep -q "after 'session' comes one of: list, kick;" <(ctl session 2>&1)
 t_check 'a missing argument is wrong usage' exits 2 ctl volume remove
 t_check 'so is a parameter without a value' exits 2 ctl volume set stays qos iops
 t_check 'a dry run is not taken for a removal' exits 2 \
