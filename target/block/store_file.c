@@ -158,6 +158,43 @@ static void transfer_done(struct reactor_op *op, int res, unsigned int flags)
 	block_io_done(f->io, -EIO);
 }
 
+/* ---- a file without a name ---- */
+
+/* It lasts as long as it is open. Nothing else shows it. */
+static void store_file_look_at_name(struct file_store *file, mode_t mode,
+				    uint64_t links)
+{
+	if (!S_ISREG(mode) || links ||
+	    atomic_exchange(&file->told_removed, true))
+		return;
+	log_warn("%s: the file was removed or replaced while it is served; its "
+		 "data is gone when the volume or rdma-target ends; copy the "
+		 "volume before that (srpcopy)",
+		 file->path);
+}
+
+/* The end is told, too: the last flush may have told of the rest just now. */
+static void store_file_tell_of_end(const struct file_store *file)
+{
+	struct stat st;
+
+	if (!file->was_removed && !fstat(file->fd, &st) &&
+	    S_ISREG(st.st_mode) && !st.st_nlink)
+		log_warn("%s: the file was removed or replaced while it is "
+			 "served; its data is gone now",
+			 file->path);
+}
+
+/* On a worker: a network file system must not ask its server now. */
+static void store_file_look_without_waiting(struct file_store *file)
+{
+	struct statx stx;
+
+	if (!statx(file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		   STATX_TYPE | STATX_NLINK, &stx))
+		store_file_look_at_name(file, stx.stx_mode, stx.stx_nlink);
+}
+
 /* ---- flush ---- */
 
 static void flush_start(struct file_worker *fw);
@@ -206,6 +243,8 @@ static void store_file_flush_done(struct reactor_op *op, int res,
 	 * user space whose server is dead cannot know that. */
 	if (res < 0)
 		keep_flush_error(fw->file, res == -ENOTCONN ? -EIO : res);
+	else
+		store_file_look_without_waiting(fw->file);
 	fw->flush_running = NULL;
 	fw->flushing = false;
 	flush_start(fw);
@@ -527,27 +566,11 @@ static void file_queue_del(void *queue_data)
 	free(fw);
 }
 
-/* A file without a name lasts as long as it is open. Nothing else shows it. */
-static void store_file_look_at_name(struct file_store *file,
-				    const struct stat *st, bool closes)
-{
-	if (!S_ISREG(st->st_mode) || st->st_nlink ||
-	    atomic_exchange(&file->told_removed, true))
-		return;
-	log_warn("%s: the file was removed or replaced while it is served; %s",
-		 file->path,
-		 closes ? "its data is gone now"
-			: "its data is gone when the volume or rdma-target "
-			  "ends; copy the volume before that (srpcopy)");
-}
-
 static void store_file_file_close(void *v)
 {
 	struct file_store *file = v;
-	struct stat st;
 
-	if (!fstat(file->fd, &st))
-		store_file_look_at_name(file, &st, true);
+	store_file_tell_of_end(file);
 	close(file->fd);
 	free(file->path);
 	free(file);
@@ -560,7 +583,7 @@ static int file_measure(void *v, uint64_t *ret_size)
 
 	if (fstat(file->fd, &st))
 		return -errno;
-	store_file_look_at_name(file, &st, false);
+	store_file_look_at_name(file, st.st_mode, st.st_nlink);
 	*ret_size = (uint64_t)st.st_size;
 	if (S_ISBLK(st.st_mode) && ioctl(file->fd, BLKGETSIZE64, ret_size))
 		return -errno;
@@ -575,7 +598,7 @@ static uint64_t file_used(void *v)
 	struct stat st;
 
 	if (!fstat(file->fd, &st) && S_ISREG(st.st_mode)) {
-		store_file_look_at_name(file, &st, false);
+		store_file_look_at_name(file, st.st_mode, st.st_nlink);
 		return (uint64_t)st.st_blocks * 512;
 	}
 	file_measure(v, &size);

@@ -56,7 +56,8 @@ struct file_store {
 	_Atomic int refused;
 	/* What the log has said of the file; any thread. */
 	_Atomic bool told_short;
-	_Atomic bool told_removed; /* or it had no name when it was opened */
+	_Atomic bool told_removed; /* or was_removed */
+	bool was_removed;	   /* it had no name when it was opened */
 };
 
 /* As rbp_plugin.open. */

@@ -518,7 +518,8 @@ static int store_file_describe(const struct open_call *c,
 	if (err)
 		return err;
 	file->bytes = info->bytes;
-	file->told_removed = c->st.st_nlink == 0;
+	file->was_removed = c->st.st_nlink == 0;
+	file->told_removed = file->was_removed;
 	store_file_identify(c, file->fd);
 	info->caps =
 		RBP_CAN_FLUSH | RBP_CAN_FUA | RBP_LASTING | RBP_UNMAP_ZEROES;

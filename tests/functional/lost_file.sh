@@ -7,9 +7,9 @@ t_needs_fuse
 
 M=$T/mnt
 mkdir "$M"
-truncate -s 16M "$T/short" "$T/replaced" "$T/removed" "$T/moved"
+truncate -s 16M "$T/short" "$T/replaced" "$T/removed" "$T/moved" "$T/flushed"
 t_target --backing "$T/short" --backing "$T/replaced" --backing "$T/removed" \
-	--backing "$T/moved"
+	--backing "$T/moved" --backing "$T/flushed"
 t_mount -q "$URI" "$M" || t_bail 'no mount'
 
 logged() { grep -Eq "$1" "$T/target.log"; }
@@ -34,16 +34,25 @@ REMOVED='the file was removed or replaced while it is served; its data is gone'
 : >"$T/new"
 mv "$T/new" "$T/replaced"
 mv "$T/moved" "$T/elsewhere"
+rm "$T/flushed"
+t_check 'a flush succeeds' dd if=/dev/zero of="$M/flushed" bs=4k count=1 \
+	conv=notrunc,fsync
+t_check 'and finds a file that was removed' \
+	logged "warning: $T/flushed: $REMOVED when .* copy the volume"
+t_check 'it says nothing of others' not_logged "$T/replaced: $REMOVED"
 kill -HUP "$T_TARGET"
 t_check 'a hang-up signal finds a file that was replaced' t_wait_for 10 \
 	logged "warning: $T/replaced: $REMOVED when .* copy the volume"
 t_check 'its data can be copied until the target ends' \
 	srpcopy "$URI/replaced" "$T/copy"
 t_check 'a file that was moved keeps its data' not_logged "$T/moved: $REMOVED"
-rm "$T/removed"
 fusermount3 -u "$M"
+# The mount flushes when it ends.
+t_wait_for 10 logged 'logout of'
+rm "$T/removed"
 t_target_stop TERM
 t_check 'the end of the target finds a file that was removed' \
 	logged "warning: $T/removed: $REMOVED now"
-t_check 'and says it once of the other' lines 1 "$T/replaced: $REMOVED"
+t_check 'and of those that the log has named before' lines 1 "$T/replaced: $REMOVED now"
+t_check 'it said once that they can be copied' lines 1 "$T/replaced: .*copy the volume"
 t_done
