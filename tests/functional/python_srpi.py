@@ -238,6 +238,22 @@ def purpose_survives_a_kill():
         assert len(ports) == (1 if has_id else 2), ports
 
 
+def purpose_is_for_one_session():
+    """a second session with a purpose is told why it is another initiator"""
+    if not os.path.exists("/etc/machine-id"):
+        return
+    purpose = f"a test, {os.getpid()}"
+    with Target(ram()) as target:
+        with srpi.connect(target.uri, purpose=purpose) as s:
+            first = s.info
+            assert first.purpose_fault == "", first
+            with srpi.connect(target.uri, purpose=purpose) as other:
+                assert other.info.initiator != first.initiator, first
+                assert "another session" in other.info.purpose_fault, other.info
+        with srpi.connect(target.uri, purpose=purpose) as s:
+            assert s.info.initiator == first.initiator, (s.info, first)
+
+
 # ---- volumes and I/O ----
 
 
@@ -769,7 +785,7 @@ def volumes_that_come_and_go():
 TESTS = [
     refused_port, refused_port_async, bad_arguments, uri_parts,
     every_function_is_bound, every_option_is_bound, purpose_survives_a_kill,
-    volumes_and_info, info_has_what_rdma_negotiated,
+    purpose_is_for_one_session, volumes_and_info, info_has_what_rdma_negotiated,
     reads_what_was_written, zero_unmap_flush, extents_of_a_sparse_file, wrong_ranges,
     sense_of_a_medium_error, registered_memory, copy_memory_is_limited,
     sixty_four_in_flight, cancelled_read_keeps_its_memory,
