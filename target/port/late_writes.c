@@ -7,12 +7,14 @@
 #include "target/scsi/orphans.h"
 
 /* UNMAP may take long, and holds all blocks of its volume. Others cannot wait
- * for that. */
+ * for that. Of a copy, the store has one piece. */
 static bool late_writes_is_late(const struct request *req, uint64_t now)
 {
+	uint64_t since =
+		req->task.copies ? req->task.piece_ticks : request_arrived(req);
+
 	return req->task.hold.end != UINT64_MAX &&
-	       now - request_arrived(req) >
-		       ticks_of_ns(LATE_WRITES_MS * 1000000ull);
+	       now - since > ticks_of_ns(LATE_WRITES_MS * 1000000ull);
 }
 
 /* True: the disk has commands of @ch. */

@@ -21,6 +21,7 @@
  */
 #include <string.h>
 
+#include "base/ticks.h"
 #include "protocol/wire.h"
 #include "target/scsi/disk.h"
 
@@ -466,6 +467,9 @@ static void side_done(struct scsi_task *task)
 {
 	struct copy *c = copy_of(task);
 
+	/* Its next blocks must not wait for these. */
+	if (task->is_orphan)
+		orphans_remove(task);
 	scsi_task_release(task);
 	if (c->writing) {
 		c->at += c->piece;
@@ -513,6 +517,7 @@ static bool copy_submit(struct scsi_task *task)
 	scsi_task_blk_at(task, side(c), side_at(c), c->piece);
 	task->blk.fua = c->writing && c->segments[c->next].stable;
 	task->blk.buf = task->buf + PIECE_AT;
+	task->piece_ticks = ticks_now();
 	return true;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/scsi/orphans.h"
 
+#include <assert.h>
+
 #include "target/scsi/disk.h"
 
 void orphans_init(struct orphans *o)
@@ -96,6 +98,7 @@ bool orphans_wait_some(struct orphans *o, struct scsi_task *task)
 
 	if (task->buf_is_volume || !orphans_is_write(task))
 		return false;
+	assert(!task->is_orphan);
 	pthread_mutex_lock(&o->lock);
 	waits = orphans_overlap(o, &task->hold);
 	if (waits) {

@@ -41,7 +41,7 @@ void orphans_fini(struct orphans *o);
  * orphan from now on, until orphans_remove(), after done(). Thread: its worker,
  * as for all functions below. */
 bool orphans_add(struct scsi_task *task);
-/* For an orphan that is done. */
+/* For an orphan that is done, and for a copy before it takes other blocks. */
 void orphans_remove(struct scsi_task *task);
 
 /* For orphans_wait(), if there are some. */

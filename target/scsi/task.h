@@ -226,6 +226,8 @@ struct scsi_task {
 	/* When it got blocks that it had waited for; 0: it has not waited
 	 * (base/ticks.h). */
 	uint64_t held_ticks;
+	/* EXTENDED COPY: when the store got the piece that it has. */
+	uint64_t piece_ticks;
 	/* set by the disk before it calls abort() */
 	void (*aborted)(struct scsi_task *task);
 	void (*held)(struct scsi_task *task);

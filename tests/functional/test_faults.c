@@ -669,6 +669,56 @@ static void write_that_waits_for_a_lost_path_can_be_ended(void **state)
 	finish();
 }
 
+static unsigned int copy_lun;
+
+/* EXTENDED COPY of @blocks of the LUN to another place of it. */
+static uint64_t post_copy(struct t_peer *p, uint32_t from, uint32_t to,
+			  uint16_t blocks)
+{
+	uint8_t cdb[SCSI_CDB_LEN] = { 0x83 };
+	uint8_t *list = p->mem;
+	uint8_t *segment = list + 16;
+
+	memset(list, 0, 16 + 28);
+	wire_put32(list + 8, 28);
+	segment[0] = 0x02;
+	wire_put16(segment + 2, 0x18);
+	wire_put32(segment + 4, 0xffffffff); /* both are the LUN itself */
+	wire_put16(segment + 10, blocks);
+	wire_put64(segment + 12, from);
+	wire_put64(segment + 20, to);
+	wire_put32(cdb + 10, 16 + 28);
+	return post(p, cdb, true, 0, 16 + 28);
+}
+
+/* A copy has one piece in the store at a time. Only that one is late. */
+static void copy_with_a_late_piece_goes_on(void **state)
+{
+	unsigned int lines;
+	uint64_t copy;
+	uint64_t newer;
+
+	use(copy_lun);
+	log_in_a();
+	log_in_b();
+	expect_good(&a, post_write(&a, 0, 1, NEW));
+	expect_good(&a, post_write(&a, 512, 1, NEW));
+	lines = log_lines(orphan_text);
+	copy = post_copy(&a, 0, 1000, 1000);
+	await_stuck(&a);
+	await_log(&b, orphan_text, lines);
+	newer = post_write(&b, 1000, 1, NEWER);
+	expect_good(&b, post_write(&b, 32, 8, NEWER));
+	assert_null(t_ini_rsp(&b.ini, newer));
+
+	release();
+	expect_good(&b, newer);
+	expect_good(&a, copy);
+	expect_file(1000, "No");
+	expect_file(1512, "no");
+	finish();
+}
+
 /* ---- one of two initiators reconnects ---- */
 
 static void reserve(struct t_peer *p, uint64_t key)
@@ -801,6 +851,7 @@ static int begin(void **state)
 	path_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
 	path_cut_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
 	path_end_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
+	copy_lun = add_volume(false, ",fault=write:stuck:lba=1000:count=1");
 	two_lun = add_volume(false, ",fault=write:stuck:lba=8-15:count=1");
 	caw_lun = add_volume(false, ",fault=write:stuck:count=1");
 	caw_failed_lun = add_volume(false, ",fault=write:error:count=1");
@@ -835,6 +886,7 @@ int main(void)
 	T_ADD(&t, write_of_a_lost_path_stays_under_those_of_another);
 	T_ADD(&t, late_write_stays_under_those_of_another_path);
 	T_ADD(&t, write_that_waits_for_a_lost_path_can_be_ended);
+	T_ADD(&t, copy_with_a_late_piece_goes_on);
 	T_ADD(&t, reconnect_of_one_leaves_the_other_alone);
 	T_ADD(&t, retried_compare_and_write_tells_the_truth);
 	T_ADD(&t, compare_and_write_that_failed_can_be_retried);
