@@ -44,7 +44,8 @@ bool rbdp_check_applies(const struct rbdp_check *check, const struct rbp_io *io)
 {
 	switch (io->op) {
 	case RBP_READ:
-		return rbdp_check_has_zero_piece(check, io);
+		return io->offset < check->parent_bytes ||
+		       rbdp_check_has_zero_piece(check, io);
 	case RBP_UNMAP:
 		return true;
 	case RBP_ZERO:

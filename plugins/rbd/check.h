@@ -4,7 +4,8 @@
  *
  * With the feature object-map, the owner of the image's lock knows which objects
  * exist. librbd answers a read of an object that does not exist, and an unmap of
- * it, without the cluster. It also does so if another target has fenced this
+ * it, without the cluster. In a clone, it reads the parent then, whose OSDs may
+ * not know who is fenced. It also does so if another target has fenced this
  * one in the meantime and has written there. Therefore, such an answer counts
  * only if the OSD with the image's header has accepted a request of this client
  * that was sent after the answer. Since another target has taken the lock, that
@@ -31,6 +32,8 @@ struct rbdp_check {
 	const struct rbdp_image *img;
 	const char *object;   /* the image's header */
 	uint64_t piece_bytes; /* of the image, that are in one object */
+	/* Changes only while no I/O is in flight. */
+	uint64_t parent_bytes; /* from the begin on, may be read from a parent */
 	pthread_mutex_t lock;
 	/* guarded by the lock */
 	struct rbp_io *first; /* they wait for the next request */

@@ -330,6 +330,18 @@ static void rbdp_close_image(struct rbdp_vol *s)
 	rbdp_image_close(&s->img);
 }
 
+/* A flatten makes that less; nothing makes it more. */
+static int rbdp_ask_parent_bytes(struct rbdp_vol *s, const struct rbdp_msg *msg)
+{
+	int err = rbd_get_overlap(s->img.image, &s->check.parent_bytes);
+
+	if (err)
+		return rbdp_refuse(msg, err,
+				   "cannot describe the image's parent: %s",
+				   strerror(-err));
+	return 0;
+}
+
 /* Called by the thread of the gateway, without I/O in flight. */
 static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 {
@@ -347,6 +359,8 @@ static int rbdp_reopen(void *user, const struct rbdp_msg *msg)
 		err = rbdp_refuse_cache(s, msg);
 	if (!err)
 		err = rbdp_refuse_unfenced(s, msg);
+	if (!err)
+		err = rbdp_ask_parent_bytes(s, msg);
 	if (!err) {
 		err = rbdp_image_watch(&s->img, rbdp_updated, s);
 		if (err)
@@ -532,6 +546,9 @@ static int rbdp_start_gateway(struct rbdp_vol *s, const struct rbdp_msg *msg)
 		return rbdp_refuse(msg, err ? err : -EIO,
 				   "cannot describe the image: %s",
 				   strerror(err ? -err : EIO));
+	err = rbdp_ask_parent_bytes(s, msg);
+	if (err)
+		return err;
 	check->end = rbdp_io_checked;
 	check->user = s;
 	check->img = &s->img;

@@ -425,6 +425,12 @@ int rbd_get_stripe_unit(rbd_image_t image, uint64_t *stripe_unit)
 	return answer("rbd_get_stripe_unit");
 }
 
+int rbd_get_overlap(rbd_image_t image, uint64_t *overlap)
+{
+	*overlap = t_ceph.parent_bytes;
+	return answer("rbd_get_overlap");
+}
+
 int rbd_config_image_list(rbd_image_t image, rbd_config_option_t *options,
 			  int *max_options)
 {

@@ -59,6 +59,7 @@ struct t_ceph {
 	/* ---- the image ---- */
 	uint64_t size;
 	const char *id;
+	uint64_t parent_bytes; /* that a clone has in common with it */
 	bool has_cache;
 	bool has_log;	   /* writes are kept on a disk of this machine first */
 	bool has_no_fence; /* its metadata turns the blocklist off */

@@ -867,6 +867,39 @@ static void answer_from_memory_is_checked(void **state)
 	stop();
 }
 
+/* librbd may have read the parent of a clone in place of an object that another
+ * target has written in the meantime. */
+static void answer_of_a_parent_is_checked(void **state)
+{
+	static const struct t_ceph_piece none[1];
+	const struct rbp_io inside = {
+		.op = RBP_READ, .offset = 4096, .len = 4096, .buf = buf
+	};
+	const struct rbp_io behind = {
+		.op = RBP_READ, .offset = 8192, .len = 4096, .buf = buf
+	};
+	const struct rbdp_msg msg = { why, sizeof(why) };
+	struct t_request r;
+
+	begin();
+	t_ceph.parent_bytes = 8192;
+	assert_int_equal(open_volume("pool/image", &two, false), 0);
+	t_ceph.zeroes = none;
+	t_ceph.failing = "stat";
+	t_ceph.err = -ESHUTDOWN;
+	assert_int_equal(run(&r, behind), 0);
+	assert_int_equal(run(&r, inside), -ESHUTDOWN);
+	/* It has been flattened. */
+	t_ceph.failing = NULL;
+	t_ceph.parent_bytes = 0;
+	assert_int_equal(gateway.started->reopen(gateway.started->user, &msg),
+			 0);
+	t_ceph.failing = "stat";
+	assert_int_equal(run(&r, inside), 0);
+	assert_int_equal(gateway.inflight, 0);
+	stop();
+}
+
 /* Without other targets, nobody else writes. */
 static void answer_from_memory_is_good_without_gateways(void **state)
 {
@@ -964,6 +997,8 @@ static const struct reopen_row reopen_rows[] = {
 	  "cannot watch the image" },
 	{ "it has no identity", "rbd_get_id", "abc", false, -EIO,
 	  "cannot describe the image" },
+	{ "its parent is not known", "rbd_get_overlap", "abc", false, -EIO,
+	  "cannot describe the image's parent" },
 };
 
 /* A fenced gateway opens the image again. After an error, it tries again. */
@@ -1030,6 +1065,7 @@ int main(void)
 	T_ADD(&t, size_is_not_known);
 	T_ADD(&t, gateway_is_asked);
 	T_ADD_ROWS(&t, check_rows, answer_from_memory_is_checked);
+	T_ADD(&t, answer_of_a_parent_is_checked);
 	T_ADD(&t, answer_from_memory_is_good_without_gateways);
 	T_ADD(&t, check_is_for_older_answers);
 	T_ADD(&t, gateway_does_not_start);
