@@ -63,8 +63,12 @@ bool loop_in_use(const struct stat *file, char ret_name[LOOP_NAME_MAX])
 bool loop_file(dev_t dev, struct stat *ret_file)
 {
 	char path[64];
+	int len = snprintf(path, sizeof(path), "/sys/dev/block/%u:%u",
+			   major(dev), minor(dev));
 
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(dev),
-		 minor(dev));
+	if (backing_of(path, ret_file))
+		return true;
+	/* A link to the device. That of a partition lies in its disk. */
+	snprintf(path + len, sizeof(path) - (size_t)len, "/..");
 	return backing_of(path, ret_file);
 }

@@ -15,8 +15,9 @@
  * another device, or served. *ret_name: its path. Thread: setup. */
 bool loop_in_use(const struct stat *file, char ret_name[LOOP_NAME_MAX]);
 
-/* The file below the loop device @dev. False: @dev is no loop device, or the
- * file has no name here. Thread: setup. */
+/* The file below the loop device @dev, or below the one of which @dev is a
+ * partition. False: @dev is neither, or the file has no name here. Thread:
+ * setup. */
 bool loop_file(dev_t dev, struct stat *ret_file);
 
 #endif

@@ -29,6 +29,7 @@ cleanup() {
 	done
 	if [ -n "${loop-}" ]; then
 		umount "$work/mnt" 2>/dev/null
+		delpart "$loop" 1 2>/dev/null
 		losetup -d "$loop" 2>/dev/null
 	fi
 	rm -rf "$work"
@@ -157,6 +158,14 @@ if [ -n "$loop" ]; then
 		"${here[@]}" --backing "$loop" "${file[@]}"
 	refused "a file and its loop device" "$loop: is given twice" \
 		"${here[@]}" "${file[@]}" --backing "$loop"
+	if addpart "$loop" 1 8 1024 2>/dev/null && [ -b "${loop}p1" ]; then
+		refused "a file and a partition of its loop device" \
+			"${loop}p1: is given twice" \
+			"${here[@]}" "${file[@]}" --backing "${loop}p1"
+		delpart "$loop" 1
+	else
+		skip "a partition of a loop device" "no partitions here"
+	fi
 	mkdir "$work/mnt"
 	mke2fs -q "$loop" && mount "$loop" "$work/mnt"
 	refused "the file of a loop device that is mounted" \
