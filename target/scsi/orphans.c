@@ -38,6 +38,7 @@ bool orphans_add(struct scsi_task *task)
 	atomic_fetch_add(&o->cnt, 1);
 	pthread_mutex_unlock(&o->lock);
 	task->orphans = o;
+	task->met_orphans = true;
 	task->is_orphan = true;
 	return true;
 }
@@ -92,7 +93,7 @@ static bool orphans_overlap(const struct orphans *o,
 	return false;
 }
 
-bool orphans_wait_some(struct orphans *o, struct scsi_task *task)
+bool orphans_wait(struct orphans *o, struct scsi_task *task)
 {
 	bool waits;
 
@@ -103,6 +104,7 @@ bool orphans_wait_some(struct orphans *o, struct scsi_task *task)
 	waits = orphans_overlap(o, &task->hold);
 	if (waits) {
 		task->orphans = o;
+		task->met_orphans = true;
 		task->awaits_orphans = true;
 		list_add_tail(&o->waiting, &task->orphan_node);
 	}
@@ -115,7 +117,7 @@ bool orphans_leave(struct scsi_task *task)
 	struct orphans *o = task->orphans;
 	bool waited;
 
-	if (!o)
+	if (!task->met_orphans)
 		return false;
 	pthread_mutex_lock(&o->lock);
 	waited = task->awaits_orphans;

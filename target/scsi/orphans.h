@@ -44,19 +44,18 @@ bool orphans_add(struct scsi_task *task);
 /* For an orphan that is done, and for a copy before it takes other blocks. */
 void orphans_remove(struct scsi_task *task);
 
-/* For orphans_wait(), if there are some. */
-bool orphans_wait_some(struct orphans *o, struct scsi_task *task);
+/* False: orphans_wait() would be false, too. */
+static inline bool orphans_exist(const struct orphans *o)
+{
+	return atomic_load_explicit(&o->cnt, memory_order_acquire);
+}
 
 /*
  * True if @task, which is about to take the blocks of task->hold, must wait for
  * an orphan. Later it takes them, and task->hold.held() is called when it has
  * them, or when it was stopped.
  */
-static inline bool orphans_wait(struct orphans *o, struct scsi_task *task)
-{
-	return atomic_load_explicit(&o->cnt, memory_order_acquire) &&
-	       orphans_wait_some(o, task);
-}
+bool orphans_wait(struct orphans *o, struct scsi_task *task);
 
 /* True: @task has waited, and waits no longer. held() is not called. */
 bool orphans_leave(struct scsi_task *task);

@@ -477,6 +477,14 @@ void scsi_task_found_out(struct scsi_task *task)
 
 /* ---- the blocks ---- */
 
+/* Not inlined, because it is rare. */
+static __attribute__((noinline, cold)) bool
+task_take_after_orphans(struct scsi_task *task, struct volume *vol)
+{
+	return !orphans_wait(&vol->orphans, task) &&
+	       block_hold_take(&vol->dev.locks, task->worker, &task->hold);
+}
+
 bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
 			   uint64_t lba, uint64_t cnt, bool exclusive,
 			   void (*held)(struct block_hold *hold))
@@ -489,8 +497,9 @@ bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
 	hold->end = lba + cnt;
 	hold->exclusive = exclusive;
 	hold->held = held;
-	return !orphans_wait(&vol->orphans, task) &&
-	       block_hold_take(&vol->dev.locks, task->worker, hold);
+	return orphans_exist(&vol->orphans)
+		       ? task_take_after_orphans(task, vol)
+		       : block_hold_take(&vol->dev.locks, task->worker, hold);
 }
 
 /* False: the task has ended. */

@@ -213,8 +213,8 @@ struct scsi_task {
 	bool halted;		     /* starts no further piece */
 	bool is_orphan;		     /* see orphans.h */
 	bool awaits_orphans;	     /* the same */
+	bool met_orphans;	     /* orphans, below, is set */
 	const struct volume *fenced; /* met before the list was known */
-	struct orphans *orphans;     /* that it is among, or waits for */
 	uint64_t at;		     /* ranges that are done */
 	uint64_t range_len; /* bytes or blocks that the command is about */
 
@@ -235,6 +235,7 @@ struct scsi_task {
 	bool was_instant; /* blk ended before block_start() returned */
 	struct block_cmd blk;
 	struct block_hold hold;
+	struct orphans *orphans; /* that it is among, or has waited for */
 	struct list orphan_node;
 	struct unit_turn turn;
 	struct reactor_msg msg; /* to the task itself */
