@@ -611,6 +611,8 @@ static const struct {
 	  "without a state directory" },
 	{ "target/scsi/unit_share.c", "",
 	  "with a store that several targets serve" },
+	{ "target/port/port.c", "malloc",
+	  "when a session ends that has lost a volume" },
 	{ "target/block/backend.c", "malloc",
 	  "with a store that several targets serve" },
 	{ "target/block/plugin_unprivileged.c", "",

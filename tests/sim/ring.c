@@ -24,6 +24,8 @@ static ssize_t carry_out(const struct io_uring_sqe *sqe)
 	case IORING_OP_READ:
 	case IORING_OP_WRITE:
 		return transfer(sqe);
+	case IORING_OP_NOP:
+		return 0;
 	case IORING_OP_FSYNC:
 		return fdatasync(sqe->fd);
 	case IORING_OP_FALLOCATE:
