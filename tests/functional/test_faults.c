@@ -572,6 +572,23 @@ static void new_login_waits_for_the_old_write(void **state)
 
 /* ---- another path to a stuck disk ---- */
 
+/* The first of two paths is lost while the store has its write to blocks 8 to 15.
+ * @is_seen: the target sees the end of its connection; otherwise, the write is
+ * late. */
+static void lose_path(unsigned int own_lun, bool is_seen)
+{
+	unsigned int lines = log_lines(orphan_text);
+
+	use(own_lun);
+	log_in_a();
+	log_in_b();
+	post_write(&a, 8, 8, NEW);
+	await_stuck(&a);
+	if (is_seen)
+		t_peer_hang_up(&a);
+	await_log(&b, orphan_text, lines);
+}
+
 static unsigned int path_lun;
 
 /*
@@ -580,18 +597,10 @@ static unsigned int path_lun;
  */
 static void write_of_a_lost_path_stays_under_those_of_another(void **state)
 {
-	unsigned int lines;
 	uint64_t again;
 	uint64_t newer;
 
-	use(path_lun);
-	log_in_a();
-	log_in_b();
-	post_write(&a, 8, 8, NEW);
-	await_stuck(&a);
-	lines = log_lines(orphan_text);
-	t_peer_hang_up(&a);
-	await_log(&b, orphan_text, lines);
+	lose_path(path_lun, /* is_seen= */ true);
 	again = post_write(&b, 12, 8, NEW);
 	newer = post_write(&b, 8, 8, NEWER);
 	/* The other blocks are not affected, and reads do not wait. */
@@ -615,16 +624,9 @@ static unsigned int path_cut_lun;
 /* The cable of the first path is cut: the target does not know that it is lost. */
 static void late_write_stays_under_those_of_another_path(void **state)
 {
-	unsigned int lines;
 	uint64_t newer;
 
-	use(path_cut_lun);
-	log_in_a();
-	log_in_b();
-	lines = log_lines(orphan_text);
-	post_write(&a, 8, 8, NEW);
-	await_stuck(&a);
-	await_log(&b, orphan_text, lines);
+	lose_path(path_cut_lun, /* is_seen= */ false);
 	newer = post_write(&b, 8, 8, NEWER);
 	for (int i = 0; i < 20; i++)
 		expect_good(&b, post_write(&b, 32, 8, NEW));
@@ -640,18 +642,10 @@ static unsigned int path_end_lun;
 
 static void write_that_waits_for_a_lost_path_can_be_ended(void **state)
 {
-	unsigned int lines;
 	uint64_t aborted;
 	uint64_t tmf;
 
-	use(path_end_lun);
-	log_in_a();
-	log_in_b();
-	post_write(&a, 8, 8, NEW);
-	await_stuck(&a);
-	lines = log_lines(orphan_text);
-	t_peer_hang_up(&a);
-	await_log(&b, orphan_text, lines);
+	lose_path(path_end_lun, /* is_seen= */ true);
 	aborted = post_write(&b, 12, 8, NEWER);
 	post_write(&b, 8, 8, NEWER);
 	tmf = post_tmf(&b, SRP_TSK_ABORT_TASK, aborted);
