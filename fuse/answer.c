@@ -14,7 +14,8 @@
 /* The copy of an answer's data into /dev/fuse takes longer the larger the answer is.
  * From this size on, a thread of the kernel makes it, and this thread goes on with
  * the next answer meanwhile. With fewer processors, the two threads take the
- * processor from each other, and large reads get slower (docs/performance.md). */
+ * processor from each other, and large reads get slower
+ * (docs/evidence/performance.md). */
 #define HANDED_MIN	  (192u << 10)
 #define HANDED_PROCESSORS 4
 

@@ -125,7 +125,7 @@ bool ini_path_is_same_target(const struct ini_volume *was,
  *     one opening of one store, or is that of a file which one process of one
  *     machine has locked. So it is the same target, which has the same nexus
  *     for all its addresses, and its fence at the login holds
- *     (docs/reliability.md).
+ *     (docs/evidence/reliability.md).
  *   - The target port has the same name (VPD page 83h): the same nexus, too.
  *   - Several targets serve the volume (two target port groups or more, before
  *     and now), and only the group of this address is active. Targets that do

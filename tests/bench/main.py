@@ -32,8 +32,8 @@ def usual(args):
 def arguments():
     p = argparse.ArgumentParser(
         prog='scripts/bench', description='Measure rdma-target and rdma-fuse '
-        'beside other systems, in turns. Write docs/performance.md, '
-        'docs/plots/*.svg and docs/bench.json. Without --host, --vm and '
+        'beside other systems, in turns. Write performance.md, bench.json and '
+        'plots/*.svg in docs/evidence. Without --host, --vm and '
         '--counts, measure all three; a part that is not measured keeps its '
         'last figures. This takes about 45 minutes of a machine that does '
         'nothing else, and 20 with --quick.',
@@ -61,8 +61,8 @@ def arguments():
                    help='only this comparison; may be repeated')
     p.add_argument('--build', default=os.path.join(TOP, 'build'),
                    help='build directory (build)')
-    p.add_argument('--out', default=os.path.join(TOP, 'docs'),
-                   help='where to write (docs)')
+    p.add_argument('--out', default=os.path.join(TOP, 'docs', 'evidence'),
+                   help='where to write (docs/evidence)')
     p.add_argument('--no-install', action='store_true',
                    help='install nothing, build nothing')
     p.add_argument('--in-guest', choices=['times', 'instructions'],

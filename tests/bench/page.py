@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes docs/bench.json, docs/plots and docs/performance.md. The last one is
+"""Makes bench.json, plots and performance.md in docs/evidence. The last one is
 made from performance.md.in in this directory: text with names in the places
 of tables."""
 
