@@ -40,15 +40,16 @@
  * link goes on as before.
  *
  *   state    ends by                        when the target does not answer, by
- *   DOWN     all channels have closed       the transport, which closes what it
- *   was (link_settle()), then the      told to close; then pause_timer, or
- *   pause is over                  loss_timer if reconnecting is off
- *   (reconnect_attempt()) LOGIN    logged in; refused             the connect
- *   timeout of the transport ASKING   discovered; it failed
- *   answer_timer, set by each question MORE     logged in, or refused, the
- *   the connect timeout of the transport last channel UP
- *   ini_link_look_again()          watch_timer (io_timeout_ms), while commands
- *   are in flight
+ *   DOWN     all channels have closed       the transport, which closes what it was
+ *            (link_settle()), then the      told to close; then pause_timer, or
+ *            pause is over                  loss_timer if reconnecting is off
+ *            (reconnect_attempt())
+ *   LOGIN    logged in; refused             the connect timeout of the transport
+ *   ASKING   discovered; it failed          answer_timer, set by each question
+ *   MORE     logged in, or refused, the     the connect timeout of the transport
+ *            last channel
+ *   UP       ini_link_look_again()          watch_timer (io_timeout_ms), while
+ *                                           commands are in flight
  */
 enum ini_link {
 	INI_LINK_DOWN,	 /* no channel, or all are ending */

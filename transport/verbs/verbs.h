@@ -148,8 +148,7 @@ enum vb_last_wqe {
  *   SERVING
  *      vb_plug_look() no longer finds it: the kernel removes it, and waits
  *      until no process has it open
- *   LEAVING  its channels have failed and are closing; nothing new is made on
- *   it
+ *   LEAVING  its channels have failed and are closing; nothing new is made on it
  *      its last queue pair is destroyed
  *   GONE     the context is closed, with all queues, memory regions and
  *            protection domains. The struct stays until the users have freed
