@@ -401,6 +401,71 @@ static bool block_fill(struct block_cmd *cmd)
 	return block_zero(cmd);
 }
 
+/* ---- the door to the store ---- */
+
+/* Reads before it writes, so its blocks are its own from the beginning. */
+static bool block_keeps_blocks(const struct block_cmd *cmd)
+{
+	return cmd->kind == BLOCK_CMD_OR ||
+	       cmd->kind == BLOCK_CMD_COMPARE_WRITE ||
+	       cmd->kind == BLOCK_CMD_WRITE_COMPARE;
+}
+
+/* The store may have what others have sent for these blocks: goes on later. */
+static void block_has_blocks(struct block_owner *owner)
+{
+	block_resume(container_of(owner, struct block_cmd, owner));
+}
+
+bool block_own(struct block_cmd *cmd, struct block_device *dev,
+	       struct block_worker *w, uint64_t offset, uint64_t len,
+	       bool reads, void (*has)(struct block_owner *owner))
+{
+	struct block_owner *owner = &cmd->owner;
+
+	if (!len || (reads && !block_owners_shut_readers(&dev->owners)))
+		return true;
+	owner->begin = offset;
+	owner->end = offset + len;
+	owner->reads = reads;
+	owner->has = has;
+	return block_owner_take(&dev->owners, w, owner);
+}
+
+/* Whether the I/O that was made may be submitted now. False: it waits. */
+static bool block_passes_door(struct block_cmd *cmd)
+{
+	const struct rbp_io *io = &cmd->bio.io;
+	bool reads = io->op == RBP_READ || io->op == RBP_EXTENT;
+
+	if (cmd->owner.state == BLOCK_OWNER_HAS || !io->op ||
+	    io->op == RBP_FLUSH)
+		return true;
+	if (block_keeps_blocks(cmd))
+		return block_own(cmd, cmd->dev, cmd->worker, cmd->offset,
+				 cmd->len, /* reads= */ false,
+				 block_has_blocks);
+	/* Where blocks are mapped is asked of a whole volume, too. */
+	return io->op == RBP_EXTENT ||
+	       block_own(cmd, cmd->dev, cmd->worker, io->offset, io->len, reads,
+			 block_has_blocks);
+}
+
+/* The store has answered the I/O. */
+static void block_leaves_door(struct block_cmd *cmd)
+{
+	if (!block_keeps_blocks(cmd))
+		block_owner_drop(&cmd->owner);
+}
+
+void block_stop_waiting(struct block_cmd *cmd)
+{
+	if (cmd->owner.state != BLOCK_OWNER_WAITS)
+		return;
+	block_owner_drop(&cmd->owner);
+	cmd->owner.has(&cmd->owner);
+}
+
 /* ---- the driver ---- */
 
 /* Makes the next I/O of the current phase. False: the phase needs no more. */
@@ -453,6 +518,7 @@ static void block_take(struct block_cmd *cmd, int res)
 {
 	const struct rbp_io *io = &cmd->bio.io;
 
+	block_leaves_door(cmd);
 	if (*cmd->phase == PHASE_PATH) {
 		cmd->res = res;
 		cmd->phase++;
@@ -513,6 +579,8 @@ static bool block_drive(struct block_cmd *cmd)
 	while (block_next(cmd)) {
 		if (block_is_stopped(cmd))
 			break;
+		if (!block_passes_door(cmd))
+			return false;
 		cmd->state = BLOCK_CMD_ASKING;
 		block_submit(cmd);
 		if (cmd->state == BLOCK_CMD_ASKING) {
@@ -524,6 +592,7 @@ static bool block_drive(struct block_cmd *cmd)
 			return false;
 	}
 	block_note_written(cmd);
+	block_owner_drop(&cmd->owner);
 	return true;
 }
 

@@ -10,6 +10,8 @@
  * - copies to and from the memory of a store that exposes it,
  * - makes writes stable that must be: by FUA if the store has it, else by a
  *   flush,
+ * - submits nothing that changes blocks while another I/O of the volume has one of
+ *   them in the store (block_owner.h): the only door to the store,
  * - keeps the record of flushes (flush_record.h): it numbers each flush when it
  *   begins. Before a command ends, it notes the result of the flush, the
  *   failure of a synchronous write, and which port has written to a cache.
@@ -24,6 +26,7 @@
 
 #include "target/block/backend.h"
 #include "target/block/block_lock.h"
+#include "target/block/block_owner.h"
 #include "target/block/flush_record.h"
 
 /*
@@ -45,6 +48,7 @@ struct block_device {
 	 * and already while it is being switched off. Any thread. */
 	_Atomic bool write_through;
 	struct block_locks locks;   /* which commands may use which blocks */
+	struct block_owners owners; /* which I/O has which blocks in the store */
 	struct flush_record record; /* unflushed writes; none: no file */
 };
 
@@ -122,6 +126,10 @@ struct block_cmd {
 	bool unstable; /* may have changed blocks that are in a cache */
 	uint64_t flush_nr;
 	struct block_io bio; /* the current I/O of the store */
+	/* The blocks of that I/O; of the whole command if it looks before it
+	 * writes, or if its data moves in place. NONE before block_start(), or
+	 * by block_own(). */
+	struct block_owner owner;
 };
 
 /*
@@ -132,6 +140,36 @@ bool block_start(struct block_cmd *cmd);
 
 /* After pause(). May call done() from within. */
 void block_resume(struct block_cmd *cmd);
+
+/*
+ * A stopped command (stop) waits no longer for blocks that others have in the
+ * store. May call done() from within. Does nothing to a command that the store
+ * has, or that has not begun.
+ */
+void block_stop_waiting(struct block_cmd *cmd);
+
+/* Nobody waits for @cmd any more, but the store may have an I/O of it: until its
+ * answer nobody reads or changes the blocks. True: it has one that changes blocks,
+ * and this is news. */
+static inline bool block_give_up(struct block_cmd *cmd)
+{
+	return block_owner_give_up(&cmd->owner);
+}
+
+/*
+ * For data that RDMA moves in place, before the fabric touches it: gives @cmd,
+ * which has not begun, the blocks of the range as if the store had them, until
+ * block_disown(). @reads: it changes nothing. True: it has them; false: @has is
+ * called later, or by block_stop_waiting().
+ */
+bool block_own(struct block_cmd *cmd, struct block_device *dev,
+	       struct block_worker *w, uint64_t offset, uint64_t len,
+	       bool reads, void (*has)(struct block_owner *owner));
+
+static inline void block_disown(struct block_cmd *cmd)
+{
+	block_owner_drop(&cmd->owner);
+}
 
 /* Bytes of room for @len bytes: OR, FILL with a pattern and the comparing
  * commands read the medium or repeat the pattern there. Other commands need

@@ -14,7 +14,6 @@
 #include "target/port/request.h"
 #include "target/port/task_mgmt.h"
 #include "target/port/watchdog.h"
-#include "target/scsi/orphans.h"
 
 /* Most lines about misbehaving peers in ten seconds, for each worker. */
 #define COMPLAINTS_BURST 20
@@ -312,32 +311,46 @@ static void channel_drop_unstarted(struct channel *ch)
 	struct request *req;
 	struct list *it;
 
+	/* An answer that is under way may still arrive. */
 	list_for_each(it, &ch->requests.busy)
-		request_stop_waiting(container_of(it, struct request, node));
+		request_stop_waiting(container_of(it, struct request, node),
+				     FATE_ANSWER);
 	while ((req = channel_first_unstarted(ch)))
 		request_drop(req);
 	channel_drop_waiting(ch);
 	request_serve_waiters(ch->worker);
 }
 
+struct request *channel_next_request(struct channel *ch, uint64_t seq)
+{
+	struct list *it;
+
+	list_for_each(it, &ch->requests.busy) {
+		struct request *req = container_of(it, struct request, node);
+
+		if (req->seq >= seq)
+			return req;
+	}
+	return NULL;
+}
+
 /* Stops waiting for FORMAT UNIT and SANITIZE, which continue without the
  * channel. */
 static void channel_abandon_jobs(struct channel *ch)
 {
-	struct list *it;
-	struct list *tmp;
+	struct request *req;
+	uint64_t next = 0;
 
-	list_for_each_safe(it, tmp, &ch->requests.busy) {
-		struct request *req = container_of(it, struct request, node);
-
+	while ((req = channel_next_request(ch, next))) {
+		next = req->seq + 1;
 		if (req->state == REQUEST_EXECUTING)
 			request_abort(req, FATE_SILENT);
 	}
 }
 
 /* The initiator may send its writes again by another path, that is, another
- * nexus. They must not overtake those that the store still has. */
-static void channel_leave_orphans(struct channel *ch)
+ * nexus. */
+static void channel_give_up_writes(struct channel *ch)
 {
 	unsigned int cnt = 0;
 	struct list *it;
@@ -346,11 +359,11 @@ static void channel_leave_orphans(struct channel *ch)
 		struct request *req = container_of(it, struct request, node);
 
 		if (req->state == REQUEST_EXECUTING)
-			cnt += orphans_add(&req->task);
+			cnt += scsi_task_give_up(&req->task);
 	}
 	if (cnt)
 		log_info("channel %u: the stores still have %u of its writes; "
-			 "later writes to the same blocks wait",
+			 "later commands on the same blocks wait",
 			 ch->number, cnt);
 }
 
@@ -359,7 +372,7 @@ static void channel_begin_closing(struct channel *ch)
 	reactor_timer_stop(&ch->timer);
 	channel_enter(ch, CHANNEL_CLOSING);
 	channel_drop_unstarted(ch);
-	channel_leave_orphans(ch);
+	channel_give_up_writes(ch);
 	channel_abandon_jobs(ch);
 }
 

@@ -248,6 +248,10 @@ static inline bool channel_can_answer(const struct channel *ch)
 	return ch->state == CHANNEL_OPEN || ch->state == CHANNEL_DRAINING;
 }
 
+/* The first request of @ch, in order of arrival, of at least @seq; NULL: none. For
+ * going through them while the end of one may end others. */
+struct request *channel_next_request(struct channel *ch, uint64_t seq);
+
 /* A request of @ch has ended: its slot is free again. */
 void channel_request_ended(struct channel *ch, struct request *req);
 

@@ -11,12 +11,10 @@
 
 #include "base/probe.h"
 #include "target/port/hang.h"
-#include "target/port/late_writes.h"
 #include "target/port/slow.h"
 #include "target/port/task_mgmt.h"
 #include "target/port/task_set.h"
 #include "target/port/watchdog.h"
-#include "target/scsi/orphans.h"
 
 static void request_fill_task(struct request *req,
 			      const struct srp_cmd_view *cmd);
@@ -671,10 +669,8 @@ static bool request_give_to_disk(struct request *req)
 		req->calling_disk = false;
 		/* A thread of the kernel may write; it does not read what the
 		 * page cache has. */
-		if (!req->task.data_in_len) {
+		if (!req->task.data_in_len)
 			reactor_helped(req->worker->reactor);
-			late_writes_watch(req->worker);
-		}
 		return false;
 	}
 	return request_may_go_on(req);
@@ -701,8 +697,6 @@ static void request_passed_disk(struct request *req)
 static __attribute__((noinline)) void request_leave_disk(struct request *req)
 {
 	request_passed_disk(req);
-	if (req->task.is_orphan)
-		orphans_remove(&req->task);
 	request_resume(req);
 }
 
@@ -978,20 +972,18 @@ static void request_look_at_dropped(const struct request *req)
 
 void request_drop(struct request *req)
 {
-	if (!req->is_tmf) {
+	if (!req->is_tmf)
 		request_look_at_dropped(req);
-		/* The disk no longer has it. */
-		if (req->task.is_orphan)
-			orphans_remove(&req->task);
-	}
 	srp_ledger_abandon(&req->ch->ledger);
 	request_end(req);
 }
 
 /* ---- abort ---- */
 
-void request_stop_waiting(struct request *req)
+void request_stop_waiting(struct request *req, enum request_fate fate)
 {
+	if (req->fate < fate)
+		req->fate = fate;
 	if (req->waits_for)
 		arena_cancel_wait(&req->waiter);
 	req->waits_for = NULL;
@@ -1012,13 +1004,11 @@ void request_abort(struct request *req, enum request_fate fate)
 {
 	struct worker *w = req->worker;
 
-	if (req->fate < fate)
-		req->fate = fate;
+	request_stop_waiting(req, fate);
 	if (req->state == REQUEST_EXECUTING || req->lingers) {
 		/* After this, @req may be another request. */
 		scsi_task_cancel(&req->task);
 	} else if (request_only_waits(req)) {
-		request_stop_waiting(req);
 		request_resume(req);
 		request_serve_waiters(w);
 	}

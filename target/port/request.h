@@ -121,9 +121,10 @@ void request_start_tmf(struct request *req, uint64_t tag);
 void request_abort(struct request *req, enum request_fate fate);
 
 /* Stops a command: it no longer waits for a buffer, and needs nothing more of
- * the disk. So the end of other requests does not start this one. Follow with
- * request_abort(), or with request_drop() and request_serve_waiters(). */
-void request_stop_waiting(struct request *req);
+ * the disk. So the end of other requests does not start this one; if it ends this
+ * one, that is with @fate. Follow with request_abort(), or with request_drop() and
+ * request_serve_waiters(). */
+void request_stop_waiting(struct request *req, enum request_fate fate);
 
 /* After request_stop_waiting() and request_drop(): requests of @w that waited
  * behind them for memory go on. */

@@ -198,43 +198,50 @@ static void part_for_each_request(struct task_mgmt_part *part,
 					     struct request *req))
 {
 	struct list *c;
-	struct list *it;
-	struct list *tmp;
 
 	list_for_each(c, &part->worker->channels) {
 		struct channel *ch =
 			container_of(c, struct channel, worker_node);
+		struct request *req;
+		uint64_t next = 0;
 
-		list_for_each_safe(it, tmp, &ch->requests.busy) {
-			struct request *req =
-				container_of(it, struct request, node);
-
+		while ((req = channel_next_request(ch, next))) {
+			next = req->seq + 1;
 			if (tmf_concerns(part, req))
 				fn(part, req);
 		}
 	}
 }
 
-/* First stops all of them, because the end of one must not start another. */
+static enum request_fate part_fate(const struct task_mgmt_part *part,
+				   const struct request *req)
+{
+	const struct request *asks = part->tm->req;
+
+	return asks && tmf_nexus_of(req) == tmf_nexus_of(asks) ? FATE_SILENT
+							       : FATE_ABORTED;
+}
+
 static void part_count_in(struct task_mgmt_part *part, struct request *req)
 {
-	if (part_ends(part, req))
-		request_stop_waiting(req);
-	else
-		scsi_task_fence(&req->task, tmf_fenced_volume(part->tm));
 	if (part_covers(part, req) && !part_is_settled(part, req, req->state))
 		part->left++;
 }
 
+/* Before any is ended, because the end of one must not start another. It may end
+ * another that was stopped. */
+static void part_stop_one(struct task_mgmt_part *part, struct request *req)
+{
+	if (part_ends(part, req))
+		request_stop_waiting(req, part_fate(part, req));
+	else
+		scsi_task_fence(&req->task, tmf_fenced_volume(part->tm));
+}
+
 static void part_end_one(struct task_mgmt_part *part, struct request *req)
 {
-	const struct request *asks = part->tm->req;
-
 	if (part_ends(part, req))
-		request_abort(req,
-			      asks && tmf_nexus_of(req) == tmf_nexus_of(asks)
-				      ? FATE_SILENT
-				      : FATE_ABORTED);
+		request_abort(req, part_fate(part, req));
 	else
 		scsi_task_end_fenced(&req->task);
 }
@@ -250,6 +257,7 @@ static void part_run(struct reactor_msg *msg)
 	part->left = 1; /* this function's own */
 	part_for_each_request(part, part_count_in);
 	list_add_tail(&w->managing, &part->node);
+	part_for_each_request(part, part_stop_one);
 	part_for_each_request(part, part_end_one);
 	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
 		scsi_unit_reset(tm->port->luns, tm->vol);

@@ -9,7 +9,6 @@
 
 #include "target/port/meter.h"
 #include "target/port/slow.h"
-#include "target/port/late_writes.h"
 #include "target/port/watchdog.h"
 
 /* Fixed files: one for each volume. Fixed buffers: the arena. */
@@ -82,7 +81,6 @@ int worker_open(struct worker *w, const struct worker_options *opt,
 	w->rdma_timeout_ms = opt->rdma_timeout_ms ? opt->rdma_timeout_ms
 						  : WATCHDOG_RDMA_TIMEOUT_MS;
 	watchdog_init(w);
-	late_writes_init(w);
 	slow_init(w, opt->slow_ms);
 	err = worker_open_parts(w, opt, e);
 	if (err)
@@ -144,7 +142,6 @@ static void worker_let_end(struct reactor *r)
 static void worker_close_on_thread(struct worker *w)
 {
 	watchdog_stop(w);
-	late_writes_stop(w);
 	worker_close_xps(w);
 	worker_let_end(w->reactor);
 	if (arena_uring_index(w->arena) >= 0) {

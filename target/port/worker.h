@@ -76,10 +76,6 @@ struct worker {
 	bool watching;	    /* the timer is set */
 	uint64_t looked_us; /* when the timer was set last */
 
-	/* late_writes.h */
-	struct reactor_timer late_writes;
-	bool watches_writes; /* the timer is set */
-
 	/* worker_start() */
 	bool started;
 	bool ended; /* its thread has closed the transports */

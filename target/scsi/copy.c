@@ -467,9 +467,6 @@ static void side_done(struct scsi_task *task)
 {
 	struct copy *c = copy_of(task);
 
-	/* Its next blocks must not wait for these. */
-	if (task->is_orphan)
-		orphans_remove(task);
 	scsi_task_release(task);
 	if (c->writing) {
 		c->at += c->piece;
@@ -517,7 +514,6 @@ static bool copy_submit(struct scsi_task *task)
 	scsi_task_blk_at(task, side(c), side_at(c), c->piece);
 	task->blk.fua = c->writing && c->segments[c->next].stable;
 	task->blk.buf = task->buf + PIECE_AT;
-	task->piece_ticks = ticks_now();
 	return true;
 }
 
@@ -528,16 +524,29 @@ static void copy_blocks_held(struct block_hold *hold)
 	scsi_task_run(task, copy_on(task));
 }
 
-/* Shares the blocks of the piece. False: copy_on() is called again. */
+static void copy_blocks_owned(struct block_owner *owner)
+{
+	struct scsi_task *task =
+		container_of(owner, struct scsi_task, blk.owner);
+
+	scsi_task_run(task, copy_on(task));
+}
+
+/* Shares the blocks of the piece, and has them in the store, before it is checked
+ * whether the piece may begin. False: copy_on() is called again. */
 static bool take_blocks(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
 	struct volume *vol = side(c);
 
-	return scsi_task_take_blocks(task, vol, side_at(c) / vol->block_size,
-				     (c->piece + vol->block_size - 1) /
-					     vol->block_size,
-				     /* exclusive= */ false, copy_blocks_held);
+	if (!scsi_task_take_blocks(task, vol, side_at(c) / vol->block_size,
+				   (c->piece + vol->block_size - 1) /
+					   vol->block_size,
+				   /* exclusive= */ false, copy_blocks_held))
+		return false;
+	return task->blk.owner.state == BLOCK_OWNER_HAS ||
+	       block_own(&task->blk, &vol->dev, task->worker, side_at(c),
+			 c->piece, !c->writing, copy_blocks_owned);
 }
 
 /* May the current piece be read or written now? */

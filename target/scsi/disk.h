@@ -24,7 +24,7 @@
 enum scsi_hold {
 	SCSI_HOLD_NONE,	     /* uses no blocks */
 	SCSI_HOLD_SHARED,    /* those of its CDB */
-	SCSI_HOLD_ALL,	     /* shares all blocks of the volume */
+	SCSI_HOLD_UNIT,	     /* none of the blocks: only that no job begins */
 	SCSI_HOLD_EXCLUSIVE, /* the blocks of its CDB, exclusively */
 };
 

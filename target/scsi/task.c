@@ -99,6 +99,7 @@ bool scsi_task_turned_too_late(struct scsi_task *task)
 void scsi_task_stop(struct scsi_task *task)
 {
 	task->stopped = true;
+	task->halted = true;
 }
 
 /* It checks for this when it would have continued with its blocks. */
@@ -106,15 +107,15 @@ static void wait_no_more(struct scsi_task *task)
 {
 	struct block_hold *hold = &task->hold;
 
-	if (orphans_leave(task)) {
+	/* The messages of an exclusive hold are under way. */
+	if (hold->state == BLOCK_HOLD_WAITS) {
+		if (hold->exclusive)
+			return;
+		block_hold_drop(hold);
 		hold->held(hold);
 		return;
 	}
-	/* The messages of an exclusive hold are under way. */
-	if (hold->state != BLOCK_HOLD_WAITS || hold->exclusive)
-		return;
-	block_hold_drop(hold);
-	hold->held(hold);
+	block_stop_waiting(&task->blk);
 }
 
 void scsi_task_cancel(struct scsi_task *task)
@@ -277,7 +278,7 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 		blk->room = task->buf + task->fetch_len;
 		blk->room_len = task->buf_len - task->fetch_len;
 	}
-	blk->stop = &task->stopped;
+	blk->stop = task->copies ? &task->halted : &task->stopped;
 	blk->writer = &task->nexus->writers[task->lun];
 	blk->port = task->nexus->initiator.b;
 	blk->done = task_blk_done;
@@ -477,14 +478,6 @@ void scsi_task_found_out(struct scsi_task *task)
 
 /* ---- the blocks ---- */
 
-/* Not inlined, because it is rare. */
-static __attribute__((noinline, cold)) bool
-task_take_after_orphans(struct scsi_task *task, struct volume *vol)
-{
-	return !orphans_wait(&vol->orphans, task) &&
-	       block_hold_take(&vol->dev.locks, task->worker, &task->hold);
-}
-
 bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
 			   uint64_t lba, uint64_t cnt, bool exclusive,
 			   void (*held)(struct block_hold *hold))
@@ -497,9 +490,7 @@ bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
 	hold->end = lba + cnt;
 	hold->exclusive = exclusive;
 	hold->held = held;
-	return orphans_exist(&vol->orphans)
-		       ? task_take_after_orphans(task, vol)
-		       : block_hold_take(&vol->dev.locks, task->worker, hold);
+	return block_hold_take(&vol->dev.locks, task->worker, hold);
 }
 
 /* False: the task has ended. */
@@ -523,13 +514,44 @@ static inline bool task_may_use_blocks(struct scsi_task *task)
 	return true;
 }
 
+/* Data in place: the fabric is the store. */
+static void task_owns(struct block_owner *owner)
+{
+	struct scsi_task *task =
+		container_of(owner, struct scsi_task, blk.owner);
+
+	task->held_ticks = ticks_now();
+	if (task_may_use_blocks(task))
+		task->held(task);
+}
+
+static __attribute__((noinline, cold)) bool task_own(struct scsi_task *task,
+						     bool reads)
+{
+	return block_own(&task->blk, &task->vol->dev, task->worker,
+			 task->cmd.lba * task->vol->block_size,
+			 scsi_task_len(task), reads, task_owns);
+}
+
+/* A READ that meets nothing takes the shortest path. */
+static inline bool task_own_in_place(struct scsi_task *task)
+{
+	bool reads;
+
+	if (!task->buf_is_volume)
+		return true;
+	reads = !(task->cmd.info->flags & SCSI_CDB_WRITES);
+	return (reads && !block_owners_shut_readers(&task->vol->dev.owners)) ||
+	       task_own(task, reads);
+}
+
 /* After other commands had the blocks. */
 static void hold_granted(struct block_hold *hold)
 {
 	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
 
 	task->held_ticks = ticks_now();
-	if (task_may_use_blocks(task))
+	if (task_may_use_blocks(task) && task_own_in_place(task))
 		task->held(task);
 }
 
@@ -542,15 +564,15 @@ bool scsi_task_hold(struct scsi_task *task,
 
 	if (way == SCSI_HOLD_NONE)
 		return true;
-	if (way == SCSI_HOLD_ALL) {
-		lba = 0;
-		cnt = UINT64_MAX;
+	if (way == SCSI_HOLD_UNIT) {
+		lba = UINT64_MAX - 1;
+		cnt = 1;
 	}
 	task->held = held;
 	return scsi_task_take_blocks(task, task->vol, lba, cnt,
 				     way == SCSI_HOLD_EXCLUSIVE,
 				     hold_granted) &&
-	       task_may_use_blocks(task);
+	       task_may_use_blocks(task) && task_own_in_place(task);
 }
 
 static void execute_held(struct scsi_task *task)

@@ -211,9 +211,6 @@ struct scsi_task {
 	/* EXTENDED COPY; see scsi_task_fence() */
 	bool copies;		     /* its list is known */
 	bool halted;		     /* starts no further piece */
-	bool is_orphan;		     /* see orphans.h */
-	bool awaits_orphans;	     /* the same */
-	bool met_orphans;	     /* orphans, below, is set */
 	const struct volume *fenced; /* met before the list was known */
 	uint64_t at;		     /* ranges that are done */
 	uint64_t range_len; /* bytes or blocks that the command is about */
@@ -226,8 +223,6 @@ struct scsi_task {
 	/* When it got blocks that it had waited for; 0: it has not waited
 	 * (base/ticks.h). */
 	uint64_t held_ticks;
-	/* EXTENDED COPY: when the store got the piece that it has. */
-	uint64_t piece_ticks;
 	/* set by the disk before it calls abort() */
 	void (*aborted)(struct scsi_task *task);
 	void (*held)(struct scsi_task *task);
@@ -235,8 +230,6 @@ struct scsi_task {
 	bool was_instant; /* blk ended before block_start() returned */
 	struct block_cmd blk;
 	struct block_hold hold;
-	struct orphans *orphans; /* that it is among, or has waited for */
-	struct list orphan_node;
 	struct unit_turn turn;
 	struct reactor_msg msg; /* to the task itself */
 	uint8_t sense[SCSI_SENSE_MAX];
@@ -255,6 +248,7 @@ static inline void scsi_task_clear(struct scsi_task *task)
 	task->cmd.info = NULL;
 	task->held_ticks = 0;
 	task->hold.state = BLOCK_HOLD_NONE;
+	task->blk.owner.state = BLOCK_OWNER_NONE;
 }
 
 /*
@@ -275,6 +269,18 @@ bool scsi_task_hold(struct scsi_task *task,
 static inline void scsi_task_release(struct scsi_task *task)
 {
 	block_hold_drop(&task->hold);
+	block_disown(&task->blk);
+}
+
+/*
+ * The initiator waits no longer for the task, which executes, or whose data
+ * moves in place. What the store or the fabric still has of it is over before
+ * others use the blocks (block_owner.h). True: there is something, and this is
+ * news.
+ */
+static inline bool scsi_task_give_up(struct scsi_task *task)
+{
+	return block_give_up(&task->blk);
 }
 
 /* An executing task submits nothing more to the store. Its result must not be

@@ -57,7 +57,7 @@ static bool execute_unmap(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_unmap = {
-	.hold = SCSI_HOLD_ALL,
+	.hold = SCSI_HOLD_UNIT,
 	.prepare = prepare_unmap,
 	.execute = execute_unmap,
 };

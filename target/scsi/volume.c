@@ -357,7 +357,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	if (!vol)
 		return error_set(e, -ENOMEM, "out of memory");
 	block_locks_init(&vol->dev.locks);
-	orphans_init(&vol->orphans);
+	block_owners_init(&vol->dev.owners);
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
 	flush_record_init(&vol->dev.record);
@@ -412,7 +412,7 @@ void volume_close(struct volume *vol)
 	flush_record_fini(&vol->dev.record);
 	backend_close(vol->dev.backend);
 	unit_state_fini(&vol->state);
-	orphans_fini(&vol->orphans);
+	block_owners_fini(&vol->dev.owners);
 	free(vol);
 }
 

@@ -15,7 +15,6 @@
 #include "target/block/block.h"
 #include "target/block/fault_rule.h"
 #include "target/block/plugin_load.h"
-#include "target/scsi/orphans.h"
 #include "target/scsi/volume_job.h"
 #include "target/scsi/unit_state.h"
 #include "target/block/block_worker.h"
@@ -85,7 +84,6 @@ struct volume {
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];
 	struct block_device dev; /* the blocks */
-	struct orphans orphans;	 /* writes of connections that have ended */
 	uint32_t block_size;	 /* bytes */
 	enum volume_identity identity;
 	_Atomic uint64_t blocks; /* never shrinks */

@@ -9,11 +9,9 @@
 #include "target/scsi/volume.h"
 #include "base/log.h"
 
-/* How much of a pattern is written at once, and how much a store deallocates at
- * once, which takes 0.8 s if it writes zeroes at 20 MB/s. When the target
- * stops, the job ends after the piece. Bytes. */
-#define PIECE	    (1u << 20)
-#define ERASE_PIECE (16u << 20)
+/* How much of a pattern is written at once. When the target stops, the job ends
+ * after the piece. Bytes. */
+#define PIECE (1u << 20)
 
 /* The shortest time between two progress lines of a job. */
 #define JOB_TELL_US (60ull * 1000000)
@@ -269,7 +267,7 @@ static void job_pass(struct volume_job *job)
 		.unit_len = job->vol->block_size,
 		.room = job->buf,
 		.room_len = PIECE,
-		.piece_len = ERASE_PIECE,
+		.piece_len = BLOCK_UNMAP_PIECE,
 		.pause = job_pause,
 		.done = pass_done,
 	};

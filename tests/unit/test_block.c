@@ -79,6 +79,7 @@ static void begin(unsigned int can)
 	t_store.extent_unit = 2 * MIB;
 	memset(&dev, 0, sizeof(dev));
 	memset(&worker, 0, sizeof(worker));
+	block_owners_init(&dev.owners);
 	assert_int_equal(backend_open(&t_store_type, &opt, &dev.backend, &e),
 			 0);
 	assert_int_equal(backend_attach(dev.backend, &worker), 0);
@@ -102,6 +103,7 @@ static void end(void)
 	flush_record_fini(&dev.record);
 	backend_detach(dev.backend, &worker);
 	backend_close(dev.backend);
+	block_owners_fini(&dev.owners);
 	unlink(path);
 	*strrchr(path, '/') = '\0';
 	assert_int_equal(rmdir(path), 0);

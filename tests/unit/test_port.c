@@ -649,8 +649,10 @@ static void requests_wait_for_buffers(void **state)
 
 	rig_expect_alive(ch);
 	t_store.hold = true;
-	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
+		w = rig_write(RIG_DISK, (uint32_t)i % 2 * 64, 64);
 		tags[i] = rig_send_rw(ch, &w, RIG_MANY, 0, 64 * BLK);
+	}
 	assert_int_equal(t_store.held_cnt, 2); /* of 32 KiB each: half */
 	while (rig_release(rig) > 0)
 		;

@@ -428,13 +428,14 @@ static void blocked_command_can_be_aborted(void **state)
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd simple = attr_write(SIMPLE);
 	struct rig_cmd ordered = attr_write(ORDERED);
+	struct rig_cmd other = rig_write(RIG_DISK, 1, 1);
 	uint64_t first, victim, last;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
 	t_store.hold = true;
 	first = send_block(ch, &simple);
 	victim = send_block(ch, &ordered);
-	last = send_block(ch, &simple);
+	last = send_block(ch, &other);
 	assert_int_equal(t_store.held_cnt, 1);
 	rig_expect_code(ch, rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, victim),
 			SRP_RSP_COMPLETE);

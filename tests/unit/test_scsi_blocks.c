@@ -265,21 +265,27 @@ static const struct t_disk_row rows[] = {
 	  .outcome = "05/24/00 CDB 1.4" },
 
 	/* FORMAT UNIT */
-	{ "FORMAT UNIT", .cdb = "04", .ops = "zero 0+8388608 may-unmap, flush",
+	{ "FORMAT UNIT", .cdb = "04",
+	  .ops = "zero 0+4194304 may-unmap, "
+		 "zero 4194304+4194304 may-unmap, flush",
 	  .lba = 0, .after = "00*1024" },
 	{ "FORMAT UNIT, short list", .cdb = "04 10", .out = "00 00 00 00",
-	  .ops = "zero 0+8388608 may-unmap, flush", .wanted_out = 4, .lba = 0,
-	  .after = "00*1024" },
+	  .ops = "zero 0+4194304 may-unmap, "
+		 "zero 4194304+4194304 may-unmap, flush",
+	  .wanted_out = 4, .lba = 0, .after = "00*1024" },
 	{ "FORMAT UNIT, long list, no certification", .cdb = "04 30",
-	  .out = "00 a0 00*6", .ops = "zero 0+8388608 may-unmap, flush",
+	  .out = "00 a0 00*6",
+	  .ops = "zero 0+4194304 may-unmap, "
+		 "zero 4194304+4194304 may-unmap, flush",
 	  .wanted_out = 8, .lba = 0, .after = "00*1024" },
 	{ "FORMAT UNIT with a pattern", .store = T_MEMORY, .cdb = "04 10",
 	  .out = "00 88 00 00 00 01 00 02 12 34", .wanted_out = 10,
 	  .lba = 16383, .after = "12 34 12 34 12 34" },
 	{ "FORMAT UNIT with the default pattern", .store = T_STABLE,
 	  .cdb = "04 10", .out = "00 88 00 00 00 00 00 00",
-	  .ops = "zero 0+8388608 may-unmap", .wanted_out = 8, .lba = 0,
-	  .after = "00*1024" },
+	  .ops = "zero 0+4194304 may-unmap, "
+		 "zero 4194304+4194304 may-unmap",
+	  .wanted_out = 8, .lba = 0, .after = "00*1024" },
 	{ "FORMAT UNIT with a list of defects", .cdb = "04 10",
 	  .out = "00 00 00 08 00*8", .wanted_out = 12,
 	  .outcome = "05/26/00 data 2.7" },
@@ -314,12 +320,13 @@ static const struct t_disk_row rows[] = {
 	  .wanted_out = 7, .outcome = "05/1a/00" },
 	{ "FORMAT UNIT, list is missing", .cdb = "04 10",
 	  .outcome = "05/1a/00" },
-	{ "FORMAT UNIT fails", .cdb = "04", .ops = "zero 0+8388608 may-unmap",
+	{ "FORMAT UNIT fails", .cdb = "04", .ops = "zero 0+4194304 may-unmap",
 	  .fail_at = 1, .fail_with = -EIO, .outcome = "03/31/01", .lba = 0,
 	  .after = "01*512" },
 	{ "FORMAT UNIT, flush fails", .cdb = "04",
-	  .ops = "zero 0+8388608 may-unmap, flush", .fail_at = 2,
-	  .fail_with = -EIO, .outcome = "03/31/01", .lba = 0,
+	  .ops = "zero 0+4194304 may-unmap, "
+		 "zero 4194304+4194304 may-unmap, flush",
+	  .fail_at = 3, .fail_with = -EIO, .outcome = "03/31/01", .lba = 0,
 	  .after = "00*512" },
 	{ "FORMAT UNIT, write-protected", .store = T_READ_ONLY, .cdb = "04",
 	  .outcome = "07/27/00" },
@@ -440,7 +447,8 @@ static void block_erase_writes_over_what_is_in_use(void **state)
 			    "extent 2097152+6291456, extent 4194304+4194304, "
 			    "write 4194304+1048576, extent 5242880+3145728, "
 			    "write 5242880+1048576, extent 6291456+2097152, "
-			    "flush, zero 0+8388608 may-unmap, flush");
+			    "flush, zero 0+4194304 may-unmap, "
+			    "zero 4194304+4194304 may-unmap, flush");
 	t_disk_stop();
 }
 

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who has which blocks in the store. From the submission of an I/O that changes
+ * blocks until the store has answered it, exactly these blocks belong to it: no
+ * other I/O that changes one of them is submitted meanwhile, whoever sent it, by
+ * whatever path. So an I/O that the store carries out late can never replace what
+ * a later one has written.
+ *
+ * An initiator may give a command up: it aborts it, or its connection ends. The
+ * store still has the I/O, and its blocks may change later. So while a given-up
+ * I/O has blocks, nobody reads them either.
+ *
+ * Those that need the same blocks get them in the order in which they came. Who
+ * waits here has submitted nothing, and waits for answers of the store or for
+ * those that came before it: so no two wait for each other.
+ *
+ * The blocks of a volume are in stripes, each with a lock and a list, so that
+ * workers seldom meet. A reader that meets nothing costs one load.
+ */
+#ifndef TARGET_BLOCK_BLOCK_OWNER_H
+#define TARGET_BLOCK_BLOCK_OWNER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "target/block/block_worker.h"
+
+/* Bytes of a stripe. No I/O is longer, so it touches at most two. */
+#define BLOCK_STRIPE_LEN (4u << 20)
+#define BLOCK_STRIPES	 64u /* a power of two */
+
+struct block_owner;
+
+enum block_owner_state {
+	BLOCK_OWNER_NONE,
+	BLOCK_OWNER_WAITS, /* in the lists; others have some of the blocks */
+	BLOCK_OWNER_HAS,   /* in the lists; the blocks belong to it */
+};
+
+/* One entry in the list of a stripe. */
+struct block_owner_place {
+	struct list node;
+	struct block_owner *owner;
+};
+
+/* What one I/O has, or waits for. Embed it, zeroed. */
+struct block_owner {
+	/* set before block_owner_take() */
+	uint64_t begin; /* byte */
+	uint64_t end; /* the byte after the last; at most BLOCK_STRIPE_LEN on */
+	bool reads;   /* changes nothing: waits only for what was given up */
+	/* Called on the worker if take() returned false, when it has the blocks. */
+	void (*has)(struct block_owner *owner);
+
+	/* private; guarded by the locks of its stripes */
+	enum block_owner_state state; /* only its worker changes it */
+	bool given_up;
+	struct block_owner_place places[2];
+	unsigned int place_cnt;
+	/* constant while it is in the lists */
+	struct block_owners *of;
+	struct block_waits *waits;
+	struct list wait_node; /* of the worker; in waits, or has() is next */
+};
+
+/* What waits on one worker. */
+struct block_waits {
+	struct block_worker *worker; /* NULL: none has waited */
+	struct list waiting;	     /* block_owner.wait_node */
+	atomic_bool told;	     /* msg is under way */
+	struct reactor_msg msg;	     /* to the worker: look again */
+};
+
+/* Those of one volume; embed it. */
+struct block_owners {
+	/* Owners that were given up. 0: readers need not look. */
+	_Atomic unsigned int given_up;
+	struct block_stripe {
+		pthread_spinlock_t lock;
+		struct list owners; /* block_owner_place.node, oldest first */
+	} stripes[BLOCK_STRIPES];
+	struct block_waits waits[BLOCK_WORKERS_MAX];
+};
+
+/* Thread of these two: setup. */
+void block_owners_init(struct block_owners *of);
+void block_owners_fini(struct block_owners *of);
+
+/* True: @owner has the blocks at once; false: has() is called later. It does not
+ * move until block_owner_drop(). Thread: @w, as for the others. */
+bool block_owner_take(struct block_owners *of, struct block_worker *w,
+		      struct block_owner *owner);
+
+/* False: a reader need not wait, and take() would be a waste. */
+static inline bool block_owners_shut_readers(const struct block_owners *of)
+{
+	return atomic_load_explicit(&of->given_up, memory_order_acquire);
+}
+
+/* For block_owner_drop(). */
+void block_owner_end(struct block_owner *owner);
+
+/* The store has answered, or nothing was submitted. Waits no longer: has() is not
+ * called any more. Does nothing to one that has nothing and does not wait. */
+static inline void block_owner_drop(struct block_owner *owner)
+{
+	if (owner->state != BLOCK_OWNER_NONE)
+		block_owner_end(owner);
+}
+
+/* Nobody waits for the I/O any more, but the store has it. True: it was so, and
+ * is news. */
+bool block_owner_give_up(struct block_owner *owner);
+
+#endif

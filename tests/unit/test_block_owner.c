@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which I/O has which blocks in the store, over two workers whose reactors run in
+ * turns on one thread. The last test has real threads.
+ */
+#include "target/block/block_owner.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/lib/t_table.h"
+
+#define WORKERS 3
+#define OWNERS	8
+#define STRIPE	((uint64_t)BLOCK_STRIPE_LEN)
+
+static struct block_owners all;
+static struct block_worker workers[WORKERS];
+static struct block_owner owners[OWNERS];
+static char order[64]; /* letters of the owners, as they get their blocks */
+
+static void note(struct block_owner *owner)
+{
+	size_t n = strlen(order);
+
+	order[n] = (char)('a' + (owner - owners));
+	order[n + 1] = '\0';
+}
+
+static void begin(void)
+{
+	struct reactor_options opt = { .ring_entries = 8 };
+
+	block_owners_init(&all);
+	for (unsigned int i = 0; i < WORKERS; i++) {
+		workers[i].index = i;
+		assert_int_equal(reactor_create(&opt, &workers[i].reactor), 0);
+	}
+	memset(owners, 0, sizeof(owners));
+	memset(order, 0, sizeof(order));
+}
+
+static void end(void)
+{
+	block_owners_fini(&all);
+	for (unsigned int i = 0; i < WORKERS; i++)
+		reactor_destroy(workers[i].reactor);
+}
+
+static void settle(void)
+{
+	int did;
+
+	do {
+		did = 0;
+		for (unsigned int i = 0; i < WORKERS; i++)
+			did += reactor_run_once(workers[i].reactor, 0);
+	} while (did);
+}
+
+/* Owner @name takes [@from, @to) on the worker; it is noted when it has them. */
+static void take(char name, unsigned int w, uint64_t from, uint64_t to,
+		 bool reads)
+{
+	struct block_owner *owner = &owners[name - 'a'];
+
+	owner->begin = from;
+	owner->end = to;
+	owner->reads = reads;
+	owner->has = note;
+	if (block_owner_take(&all, &workers[w], owner))
+		note(owner);
+}
+
+static void takes(char name, unsigned int w, uint64_t from, uint64_t to)
+{
+	take(name, w, from, to, /* reads= */ false);
+}
+
+static void drop(char name)
+{
+	block_owner_drop(&owners[name - 'a']);
+	settle();
+}
+
+static void same_blocks_belong_to_one_after_the_other(void **state)
+{
+	begin();
+	takes('a', 0, 0, 4096);
+	takes('b', 0, 4095, 8192);
+	takes('c', 1, 0, 1);
+	settle();
+	assert_string_equal(order, "a");
+	drop('a');
+	assert_int_equal(strlen(order), 3);
+	drop('b');
+	drop('c');
+	end();
+}
+
+/* In the same stripe, and in stripes whose numbers are equal. */
+static void other_blocks_do_not_wait(void **state)
+{
+	begin();
+	takes('a', 0, 0, 4096);
+	takes('b', 1, 4096, 8192);
+	takes('c', 1, BLOCK_STRIPES * STRIPE, BLOCK_STRIPES * STRIPE + 4096);
+	assert_string_equal(order, "abc");
+	drop('a');
+	drop('b');
+	drop('c');
+	end();
+}
+
+static void blocks_of_two_stripes_belong_to_one(void **state)
+{
+	begin();
+	takes('a', 0, STRIPE - 512, STRIPE + 512);
+	takes('b', 1, 0, STRIPE);
+	takes('c', 1, STRIPE, 2 * STRIPE);
+	/* The last stripe and the first one. */
+	takes('d', 0, BLOCK_STRIPES * STRIPE - 512,
+	      BLOCK_STRIPES * STRIPE + 512);
+	assert_string_equal(order, "ad");
+	drop('a');
+	assert_int_equal(strlen(order), 4);
+	/* It needs blocks of the first one that nobody has. */
+	drop('b');
+	takes('e', 0, STRIPE - 512, STRIPE + 512);
+	assert_int_equal(strlen(order), 4);
+	drop('c');
+	assert_int_equal(strlen(order), 5);
+	drop('d');
+	drop('e');
+	end();
+}
+
+/* The last one's blocks are free, but one that came before it wants them. */
+static void those_that_wait_keep_their_order(void **state)
+{
+	begin();
+	takes('a', 0, 0, 1024);
+	takes('b', 1, 512, 2048);
+	takes('c', 0, 1024, 4096);
+	assert_string_equal(order, "a");
+	drop('a');
+	assert_string_equal(order, "ab");
+	drop('b');
+	assert_string_equal(order, "abc");
+	drop('c');
+	end();
+}
+
+static void one_that_leaves_lets_those_behind_it_go(void **state)
+{
+	begin();
+	takes('a', 0, 0, 1024);
+	takes('b', 1, 512, 2048);
+	takes('c', 0, 1024, 4096);
+	drop('b');
+	assert_string_equal(order, "ac");
+	drop('a');
+	drop('c');
+	end();
+}
+
+/* The message to look again is under way when it leaves. */
+static void one_that_leaves_is_not_called(void **state)
+{
+	begin();
+	takes('a', 0, 0, 1024);
+	takes('b', 1, 0, 1024);
+	block_owner_drop(&owners[0]);
+	block_owner_drop(&owners[1]);
+	settle();
+	assert_string_equal(order, "a");
+	takes('c', 1, 0, 1024);
+	assert_string_equal(order, "ac");
+	drop('c');
+	end();
+}
+
+static void has_and_leaves(struct block_owner *owner)
+{
+	note(owner);
+	block_owner_drop(&owners[2]);
+	block_owner_drop(&owners[3]);
+}
+
+/* Two get their blocks at once, and the first one ends the second. */
+static void one_that_is_ended_by_another_is_not_called(void **state)
+{
+	begin();
+	takes('a', 0, 0, 1024);
+	takes('b', 1, 0, 512);
+	owners[1].has = has_and_leaves;
+	takes('c', 1, 512, 1024);
+	takes('d', 1, 512, 1024);
+	drop('a');
+	assert_string_equal(order, "ab");
+	drop('b');
+	end();
+}
+
+static void readers_wait_for_what_was_given_up(void **state)
+{
+	begin();
+	takes('a', 0, 0, 1024);
+	assert_false(block_owners_shut_readers(&all));
+	take('b', 1, 0, 512, /* reads= */ true);
+	assert_string_equal(order, "ab");
+	assert_true(block_owner_give_up(&owners[0]));
+	assert_false(block_owner_give_up(&owners[0]));
+	assert_true(block_owners_shut_readers(&all));
+	take('c', 1, 0, 512, /* reads= */ true);
+	take('d', 1, 1024, 2048, /* reads= */ true);
+	takes('e', 1, 512, 2048); /* nobody waits for readers */
+	assert_string_equal(order, "abd");
+	drop('a');
+	assert_int_equal(strlen(order), 5);
+	assert_false(block_owners_shut_readers(&all));
+	for (char name = 'b'; name <= 'e'; name++)
+		drop(name);
+	end();
+}
+
+/* Nothing in the store changes its blocks: they do not change later. */
+static void what_waits_or_reads_is_not_given_up(void **state)
+{
+	begin();
+	takes('a', 0, 0, 1024);
+	takes('b', 0, 0, 1024);
+	take('c', 0, 1024, 2048, /* reads= */ true);
+	assert_false(block_owner_give_up(&owners[1]));
+	assert_false(block_owner_give_up(&owners[2]));
+	assert_false(block_owner_give_up(&owners[3]));
+	drop('a');
+	drop('b');
+	drop('c');
+	end();
+}
+
+/* ---- threads ---- */
+
+#define ACTORS 6
+#define ROUNDS 20000
+#define CELLS  16
+#define CELL   (STRIPE / 4)
+
+/* Takes and drops blocks of its own in an endless loop. */
+struct actor {
+	struct block_worker *w;
+	struct block_owner owner;
+	unsigned int rounds;
+	unsigned int seed;
+	struct reactor_msg msg;
+};
+
+static atomic_uint users[CELLS];
+static atomic_uint clashes;
+static atomic_uint actors_left;
+
+static void actor_turn(struct reactor_msg *msg);
+
+static void actor_has(struct block_owner *owner)
+{
+	struct actor *a = container_of(owner, struct actor, owner);
+	uint64_t first = owner->begin / CELL;
+	uint64_t last = (owner->end - 1) / CELL;
+
+	for (uint64_t i = first; i <= last; i++)
+		clashes += atomic_fetch_add(&users[i], 1) != 0;
+	for (uint64_t i = first; i <= last; i++)
+		atomic_fetch_sub(&users[i], 1);
+	if (a->seed % 8 == 0)
+		block_owner_give_up(owner);
+	block_owner_drop(owner);
+	a->msg.run = actor_turn;
+	reactor_send(a->w->reactor, &a->msg);
+}
+
+static void actor_turn(struct reactor_msg *msg)
+{
+	struct actor *a = container_of(msg, struct actor, msg);
+	uint64_t first = (uint64_t)rand_r(&a->seed) % (CELLS - 4);
+	uint64_t cnt = 1 + (uint64_t)rand_r(&a->seed) % 4;
+
+	if (a->rounds-- == 0) {
+		if (atomic_fetch_sub(&actors_left, 1) == 1)
+			for (unsigned int i = 0; i < WORKERS; i++)
+				reactor_stop(workers[i].reactor);
+		return;
+	}
+	a->owner.begin = first * CELL;
+	a->owner.end = (first + cnt) * CELL;
+	a->owner.has = actor_has;
+	if (block_owner_take(&all, a->w, &a->owner))
+		actor_has(&a->owner);
+}
+
+static void *run_worker(void *arg)
+{
+	struct block_worker *w = arg;
+
+	reactor_run(w->reactor);
+	return NULL;
+}
+
+static void threads_never_have_the_same_blocks(void **state)
+{
+	static struct actor actors[ACTORS];
+	pthread_t threads[WORKERS];
+
+	begin();
+	clashes = 0;
+	actors_left = ACTORS;
+	for (unsigned int i = 0; i < ACTORS; i++) {
+		actors[i] = (struct actor){ .w = &workers[i % WORKERS],
+					    .rounds = ROUNDS,
+					    .seed = i + 1,
+					    .msg.run = actor_turn };
+		reactor_send(actors[i].w->reactor, &actors[i].msg);
+	}
+	for (unsigned int i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, run_worker,
+						&workers[i]),
+				 0);
+	for (unsigned int i = 0; i < WORKERS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(clashes, 0);
+	assert_int_equal(all.given_up, 0);
+	end();
+}
+
+int main(void)
+{
+	static struct t_table t;
+
+	T_ADD(&t, same_blocks_belong_to_one_after_the_other);
+	T_ADD(&t, other_blocks_do_not_wait);
+	T_ADD(&t, blocks_of_two_stripes_belong_to_one);
+	T_ADD(&t, those_that_wait_keep_their_order);
+	T_ADD(&t, one_that_leaves_lets_those_behind_it_go);
+	T_ADD(&t, one_that_leaves_is_not_called);
+	T_ADD(&t, one_that_is_ended_by_another_is_not_called);
+	T_ADD(&t, readers_wait_for_what_was_given_up);
+	T_ADD(&t, what_waits_or_reads_is_not_given_up);
+	T_ADD(&t, threads_never_have_the_same_blocks);
+	return t_run(&t);
+}
