@@ -148,6 +148,11 @@ static bool volume_option_layer(void *options, const struct option_row *row,
 	if (spec->layer_cnt == VOLUME_LAYERS_MAX)
 		return error_refuse(e, "more than %u layers",
 				    VOLUME_LAYERS_MAX);
+	if (!strcmp(value, "crc32c"))
+		return error_refuse(
+			e, "this layer was removed; use dm-integrity "
+			   "(integritysetup(8)) below the volume instead, see "
+			   "rdma-block-stores(7)");
 	if (!*value || strlen(value) >= sizeof(layer->name))
 		return error_refuse(
 			e, "the name of the plugin is missing or too long");

@@ -89,6 +89,10 @@ refused 'so is a store plugin that is not there' \
 refused 'so is a layer that is not there' \
 	"1: backing\[0\]: there is no plugin 'nosuch': [^;]*$" \
 	'{ "backing": [ "ram:1M,layer=nosuch" ] }'
+refused 'so is the layer that was removed' \
+	"1: backing\[0\].layer\[0\]: .*was removed; use dm-integrity" \
+	'{ "backing": [ { "store": "a", "layer": [ { "plugin": "crc32c",
+	"parameters": { "sums": "b", "init": "on" } } ] } ] }'
 refused 'so is a parameter that the plugin does not have' \
 	"1: backing\[0\]: no parameter 'iopz'" \
 	'{ "backing": [ "ram:1M,layer=qos,iopz=3" ] }'

@@ -16,7 +16,7 @@ if [ "$D_AS" = stores_ceph ]; then
 else
 	. "$(dirname "$0")/nbd_lib.sh"
 	RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/nbd:$BUILD/plugins/srp:$BUILD/plugins/qos
-	RDMA_BLOCK_PLUGIN_PATH+=:$BUILD/plugins/log:$BUILD/plugins/crc32c
+	RDMA_BLOCK_PLUGIN_PATH+=:$BUILD/plugins/log
 	[ -e "$BUILD/nbdkit/nbdkit-srp-plugin.so" ] ||
 		t_skip_all 'built without nbdkit-plugin-dev'
 	for program in psktool nbdinfo nbdcopy; do

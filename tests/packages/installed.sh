@@ -42,8 +42,8 @@ resolves() { # PACKAGE
 leads_to_plugins() {
 	p_dir=$(pkg-config --variable=plugindir rdma-block-plugin)
 	echo "$p_dir"
-	ls "$R$p_dir"/rdma-block-plugin-crc32c.so ||
-		ls "$p_dir"/rdma-block-plugin-crc32c.so
+	ls "$R$p_dir"/rdma-block-plugin-qos.so ||
+		ls "$p_dir"/rdma-block-plugin-qos.so
 }
 needs_nothing_more() {
 	pkg-config --print-requires srpi

@@ -821,24 +821,6 @@ static void layers_stand_on_each_other(void **state)
 	rig_close(&r);
 }
 
-/* A target knows only the checksums of what it has written itself. After the
- * other target has served, good blocks would look bad. */
-static void crc32c_is_refused_if_other_targets_serve_the_data(void **state)
-{
-	struct volume *vol = NULL;
-	struct error e = { 0 };
-	char spec[1024];
-
-	snprintf(spec, sizeof(spec),
-		 "async:1048576,epochs=on,"
-		 "layer=%s/crc32c/rdma-block-plugin-crc32c.so,sums=./t_sums,"
-		 "init=on",
-		 getenv("LAYERS"));
-	assert_int_equal(open_volume(spec, &vol, &e), -ENOTSUP);
-	assert_non_null(strstr(e.text, "other targets may serve the data"));
-	assert_int_equal(access("./t_sums", F_OK), -1);
-}
-
 /* ---- the layer qos ---- */
 
 static const char *with_qos(const char *args)
@@ -1122,7 +1104,6 @@ int main(void)
 	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
 	T_ADD(&t, layer_changes_what_passes);
 	T_ADD(&t, layers_stand_on_each_other);
-	T_ADD(&t, crc32c_is_refused_if_other_targets_serve_the_data);
 	T_ADD(&t, qos_limits_requests);
 	T_ADD(&t, qos_remembers_a_debt);
 	T_ADD(&t, qos_group_has_one_limit);

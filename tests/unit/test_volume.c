@@ -113,6 +113,8 @@ static const struct bad_spec_row bad_specs[] = {
 	{ "serial with a colon", "x,serial=a:b", "'serial=a:b'" },
 	{ "a fault that there is not", "x,fault=write:eror",
 	  "'fault=write:eror': 'eror' is not a fault" },
+	{ "the layer that was removed", "x,layer=crc32c,sums=y",
+	  "'layer=crc32c': this layer was removed; use dm-integrity" },
 	{ "seventeen faults",
 	  "x,fault=any:short,fault=any:short,fault=any:short,fault=any:short,"
 	  "fault=any:short,fault=any:short,fault=any:short,fault=any:short,"

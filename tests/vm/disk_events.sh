@@ -4,7 +4,8 @@
 # Events of a disk of the kernel's initiator while it is used: resets of every
 # kind, discards, growth, a logout with I/O in flight. The data stays correct,
 # and the kernel's log has no complaints. Also the output of SCSI tools for this
-# disk, and that the target gives no key to its memory to anybody.
+# disk, that the target gives no key to its memory to anybody, and that a block
+# which dm-integrity finds damaged is a medium error.
 set -euo pipefail
 # shellcheck source=tests/vm/lib.sh
 . "$VM_LIB"
@@ -57,13 +58,26 @@ gives_out_keys() {
 	memory_of "$1" | grep -v ' rkey 0x0 '
 }
 
+# damage FILE TEXT: changes the first letter of TEXT where it is in the file.
+damage() {
+	local at
+
+	at=$(grep -abo -m 1 "$2" "$1") && at=${at%%:*} || return
+	printf X | dd of="$1" bs=1 seek="$at" conv=notrunc status=none
+}
+
+command -v integritysetup >/dev/null || { echo "no integritysetup"; exit 77; }
 vm_soft_roce
 vm_scratch_fs "$work" 512
 mkdir "$mnt"
-truncate -s 64M "$file"
-target_start --verbose --backing "$file" --backing ram:16M,name=ram
+truncate -s 64M "$file" "$work/below.img"
+# As docs/stores.md has it; without the journal, a block is where it will be read.
+integritysetup format --batch-mode --sector-size 4096 "$work/below.img"
+integritysetup open --integrity-no-journal "$work/below.img" checked
+target_start --verbose --backing "$file" --backing ram:16M,name=ram \
+	--backing /dev/mapper/checked,block-size=4096,name=checked
 target_names
-list=$(vm_kernel_login --disks 2 "$id_ext" "$ioc_guid" 10.0.0.1:5555)
+list=$(vm_kernel_login --disks 3 "$id_ext" "$ioc_guid" 10.0.0.1:5555)
 mapfile -t disks <<<"$list"
 disk=${disks[0]}
 
@@ -74,7 +88,7 @@ sg_readcap --16 "$disk" | tee "$VM_OUT/said"
 grep -q 'lbpme=1' "$VM_OUT/said"
 grep -q 'Logical block length=512 bytes' "$VM_OUT/said"
 sg_luns "$disk" | tee "$VM_OUT/said"
-grep -q 'Lun list length = 16' "$VM_OUT/said"
+grep -q 'Lun list length = 24' "$VM_OUT/said"
 
 for kind in device target bus host; do
 	step "resets under load: $kind"
@@ -116,6 +130,20 @@ gives_out_keys rdma-fuse
 kill "$fuse"
 ends_well "$fuse"
 
+step "a block that dm-integrity finds damaged"
+head -c 4096 < <(yes 'good data') >"$work/block"
+dd if="$work/block" of="${disks[2]}" bs=4k seek=1000 conv=fsync status=none
+rm "$work/block"
+dd if="${disks[2]}" of=/dev/null bs=4k skip=1000 count=1 iflag=direct status=none
+damage "$work/below.img" 'good data'
+# The target reads such a device through the page cache.
+echo 3 >/proc/sys/vm/drop_caches
+vm_fails dd if="${disks[2]}" of=/dev/null bs=4k skip=1000 count=1 iflag=direct
+dmesg | grep 'Sense Key : Medium Error'
+dmesg | grep 'Add. Sense: Unrecovered read error'
+dd if=/dev/zero of="${disks[2]}" bs=4k seek=1000 count=1 oflag=direct status=none
+dd if="${disks[2]}" of=/dev/null bs=4k skip=1000 count=1 iflag=direct status=none
+
 step "logout with I/O under way"
 load_start --time_based --runtime=60
 vm_kernel_logout "$disk"
@@ -125,10 +153,14 @@ wait_for 30 holds_no_queue_pair "$target"
 step "nobody complained"
 kill "$target"
 ends_well "$target"
+integritysetup close checked
 expected='Attached|Direct-Access|logical blocks|Write Protect|Mode Sense|Write cache'
 expected+='|physical blocks|minimum I/O size|transfer size|Capacity data has changed'
 expected+='|SRP\.T10|ib_srp: new target|reset|SRP abort|using immediate data|reconnect succeeded'
 # The logout ended the I/O in flight.
 expected+='|device offline error|Synchronizing SCSI cache'
+# The damaged block.
+expected+='|Medium Error|Unrecovered read error|DID_OK|CDB: Read|critical medium error'
+expected+='|Buffer I/O error on dev dm-'
 vm_fails disk_complaints
 vm_fails vm_dmesg_complaints
