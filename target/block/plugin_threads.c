@@ -3,68 +3,122 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
+/* I/Os in the order of their submission; the next one is in the scratch. */
+struct io_list {
+	struct rbp_io *first;
+	struct rbp_io **end;
+};
+
+/*
+ * At most one flush is in `work` or with a thread. Those that are submitted
+ * meanwhile wait in `flushes`, and need no thread. The next flush is for all that
+ * wait when it begins.
+ */
 struct plugin_threads {
 	const struct rbp_blocking *blocking;
 	void *v;
 	void (*done)(struct rbp_io *io, int res);
 	unsigned int max;
 	pthread_mutex_t lock;
-	pthread_cond_t work;
-	/* guarded by the lock: I/O that no thread has taken yet, oldest first */
-	struct rbp_io *first;
-	struct rbp_io **end;
-	unsigned int waiting;
+	pthread_cond_t has_work;
+	/* guarded by the lock */
+	struct io_list work; /* no thread has taken them yet */
+	unsigned int work_cnt;
+	struct io_list flushes;
+	bool is_flushing;
 	unsigned int idle;
 	unsigned int cnt;
 	bool stopping;
-	_Atomic uint64_t flushes; /* that were submitted */
-	/* Held during a flush. Guards the number of flushes that were submitted
-	 * before the last successful one began. */
-	pthread_mutex_t flushing;
-	uint64_t flushed;
 	pthread_t threads[];
 };
 
-/* An I/O that waits keeps the next one in its scratch. */
+/* ---- lists ---- */
+
 static struct rbp_io **next_of(struct rbp_io *io)
 {
 	return &((struct plugin_threads_scratch *)io->scratch)->next;
 }
 
-static uint64_t *plugin_threads_flush_of(struct rbp_io *io)
+static void io_list_init(struct io_list *list)
 {
-	return &((struct plugin_threads_scratch *)io->scratch)->flush;
+	list->first = NULL;
+	list->end = &list->first;
 }
 
-/* Flushes number @nr, unless a flush that began after its submission has done
- * so. */
-static int plugin_threads_flush(struct plugin_threads *pool, uint64_t nr)
+static void io_list_add(struct io_list *list, struct rbp_io *io)
 {
-	uint64_t submitted = atomic_load(&pool->flushes);
-	int res;
+	*next_of(io) = NULL;
+	*list->end = io;
+	list->end = next_of(io);
+}
 
-	if (nr <= pool->flushed)
-		return 0;
-	res = pool->blocking->flush(pool->v);
-	if (!res)
-		pool->flushed = submitted;
-	return res;
+/* NULL: the list is empty. */
+static struct rbp_io *io_list_take(struct io_list *list)
+{
+	struct rbp_io *io = list->first;
+
+	if (!io)
+		return NULL;
+	list->first = *next_of(io);
+	if (!list->first)
+		list->end = &list->first;
+	return io;
+}
+
+/* The lock is held. */
+static void add_work(struct plugin_threads *pool, struct rbp_io *io)
+{
+	io_list_add(&pool->work, io);
+	pool->work_cnt++;
+	pthread_cond_signal(&pool->has_work);
+}
+
+/* ---- flushes ---- */
+
+/* Takes the flushes that wait: @io is about to begin, and covers them. */
+static struct rbp_io *take_flushes(struct plugin_threads *pool,
+				   struct rbp_io *io)
+{
+	pthread_mutex_lock(&pool->lock);
+	*next_of(io) = pool->flushes.first;
+	io_list_init(&pool->flushes);
+	pthread_mutex_unlock(&pool->lock);
+	return io;
+}
+
+/* The next flush waits for its turn like any other I/O. */
+static void begin_next_flush(struct plugin_threads *pool)
+{
+	struct rbp_io *next;
+
+	pthread_mutex_lock(&pool->lock);
+	next = io_list_take(&pool->flushes);
+	pool->is_flushing = next;
+	if (next)
+		add_work(pool, next);
+	pthread_mutex_unlock(&pool->lock);
 }
 
 /* One flush at a time: of two, the kernel may report lost writes to one only.
  * The next one begins when the host knows the result, and then fails. */
-static void plugin_threads_do_flush(struct plugin_threads *pool,
-				    struct rbp_io *io)
+static void do_flush(struct plugin_threads *pool, struct rbp_io *io)
 {
-	pthread_mutex_lock(&pool->flushing);
-	pool->done(io,
-		   plugin_threads_flush(pool, *plugin_threads_flush_of(io)));
-	pthread_mutex_unlock(&pool->flushing);
+	struct rbp_io *covered = take_flushes(pool, io);
+	int res = pool->blocking->flush(pool->v);
+
+	while (covered) {
+		struct rbp_io *next = *next_of(covered);
+
+		pool->done(covered, res);
+		covered = next;
+	}
+	begin_next_flush(pool);
 }
+
+/* ---- threads ---- */
 
 static int plugin_threads_do_other(const struct plugin_threads *pool,
 				   struct rbp_io *io)
@@ -93,7 +147,7 @@ static int plugin_threads_do_other(const struct plugin_threads *pool,
 static void do_io(struct plugin_threads *pool, struct rbp_io *io)
 {
 	if (io->op == RBP_FLUSH)
-		plugin_threads_do_flush(pool, io);
+		do_flush(pool, io);
 	else
 		pool->done(io, plugin_threads_do_other(pool, io));
 }
@@ -104,16 +158,12 @@ static struct rbp_io *plugin_threads_take(struct plugin_threads *pool)
 	struct rbp_io *io;
 
 	pool->idle++;
-	while (!pool->first && !pool->stopping)
-		pthread_cond_wait(&pool->work, &pool->lock);
+	while (!pool->work.first && !pool->stopping)
+		pthread_cond_wait(&pool->has_work, &pool->lock);
 	pool->idle--;
-	io = pool->first;
-	if (!io)
-		return NULL;
-	pool->waiting--;
-	pool->first = *next_of(io);
-	if (!pool->first)
-		pool->end = &pool->first;
+	io = io_list_take(&pool->work);
+	if (io)
+		pool->work_cnt--;
 	return io;
 }
 
@@ -136,32 +186,39 @@ static void *helper_main(void *arg)
 /* The lock is held. False: there is no thread at all. */
 static bool have_thread(struct plugin_threads *pool)
 {
-	if (pool->idle <= pool->waiting && pool->cnt < pool->max &&
+	if (pool->idle <= pool->work_cnt && pool->cnt < pool->max &&
 	    !pthread_create(&pool->threads[pool->cnt], NULL, helper_main, pool))
 		pool->cnt++;
 	return pool->cnt > 0;
 }
 
+/* False: there is no thread for @io. The lock is held. */
+static bool plugin_threads_add(struct plugin_threads *pool, struct rbp_io *io)
+{
+	bool is_flush = io->op == RBP_FLUSH;
+
+	if (is_flush && pool->is_flushing) {
+		io_list_add(&pool->flushes, io);
+		return true;
+	}
+	if (!have_thread(pool))
+		return false;
+	if (is_flush)
+		pool->is_flushing = true;
+	add_work(pool, io);
+	return true;
+}
+
 void plugin_threads_submit(void *helpers, struct rbp_io *io)
 {
 	struct plugin_threads *pool = helpers;
-	bool has_thread;
+	bool is_added;
 
-	*next_of(io) = NULL;
-	if (io->op == RBP_FLUSH)
-		*plugin_threads_flush_of(io) =
-			atomic_fetch_add(&pool->flushes, 1) + 1;
 	pthread_mutex_lock(&pool->lock);
-	has_thread = have_thread(pool);
-	if (has_thread) {
-		*pool->end = io;
-		pool->end = next_of(io);
-		pool->waiting++;
-		pthread_cond_signal(&pool->work);
-	}
+	is_added = plugin_threads_add(pool, io);
 	pthread_mutex_unlock(&pool->lock);
 	/* A flush that was not done has lost nothing. */
-	if (!has_thread)
+	if (!is_added)
 		pool->done(io, io->op == RBP_FLUSH ? -ENOTCONN : -ENOMEM);
 }
 
@@ -179,10 +236,10 @@ int plugin_threads_create(const struct rbp_blocking *blocking, void *v,
 	pool->v = v;
 	pool->done = done;
 	pool->max = max;
-	pool->end = &pool->first;
+	io_list_init(&pool->work);
+	io_list_init(&pool->flushes);
 	pthread_mutex_init(&pool->lock, NULL);
-	pthread_cond_init(&pool->work, NULL);
-	pthread_mutex_init(&pool->flushing, NULL);
+	pthread_cond_init(&pool->has_work, NULL);
 	*ret = pool;
 	return 0;
 }
@@ -193,12 +250,11 @@ void plugin_threads_free(struct plugin_threads *pool)
 		return;
 	pthread_mutex_lock(&pool->lock);
 	pool->stopping = true;
-	pthread_cond_broadcast(&pool->work);
+	pthread_cond_broadcast(&pool->has_work);
 	pthread_mutex_unlock(&pool->lock);
 	for (unsigned int i = 0; i < pool->cnt; i++)
 		pthread_join(pool->threads[i], NULL);
 	pthread_mutex_destroy(&pool->lock);
-	pthread_cond_destroy(&pool->work);
-	pthread_mutex_destroy(&pool->flushing);
+	pthread_cond_destroy(&pool->has_work);
 	free(pool);
 }

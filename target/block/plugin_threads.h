@@ -2,7 +2,8 @@
 /*
  * The helper threads of one volume whose plugin has functions that block. A
  * thread is created when there is work and none is idle, up to a limit. The
- * threads therefore have the rights that rdma-target serves with.
+ * threads therefore have the rights that rdma-target serves with. Flushes take at
+ * most one of them: those that wait for another flush need no thread.
  */
 #ifndef TARGET_BLOCK_PLUGIN_THREADS_H
 #define TARGET_BLOCK_PLUGIN_THREADS_H
@@ -13,8 +14,7 @@ struct plugin_threads;
 
 /* In io->scratch; private. */
 struct plugin_threads_scratch {
-	struct rbp_io *next; /* in the list of those that wait */
-	uint64_t flush;	     /* number of a flush */
+	struct rbp_io *next; /* in a list of those that wait */
 };
 
 /*

@@ -5,11 +5,22 @@
  * store has lost writes, and says so once, as the kernel does.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <rdma_block_plugin.h>
+
+static atomic_uint calls;
+
+/* Reads and flushes that have begun since open(). */
+__attribute__((visibility("default"))) unsigned int sleeper_calls(void);
+
+unsigned int sleeper_calls(void)
+{
+	return calls;
+}
 
 static int store_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
@@ -20,6 +31,7 @@ static int store_open(struct rbp_vol *vol, const char *location,
 	if (!fd)
 		return -ENOMEM;
 	*fd = atoi(location);
+	calls = 0;
 	info->caps = RBP_CAN_FLUSH;
 	info->bytes = 1u << 20;
 	info->block_size = 1;
@@ -37,6 +49,7 @@ static int store_read(void *v, void *buf, uint64_t len, uint64_t offset)
 {
 	char byte;
 
+	atomic_fetch_add(&calls, 1);
 	if (read(*(int *)v, &byte, 1) != 1)
 		return -EIO;
 	memset(buf, byte, len);
@@ -47,6 +60,7 @@ static int store_flush(void *v)
 {
 	char byte;
 
+	atomic_fetch_add(&calls, 1);
 	if (read(*(int *)v, &byte, 1) != 1)
 		return -EPIPE;
 	return byte == 'L' ? -EIO : 0;

@@ -700,6 +700,34 @@ static void blocking_flush_answers_all_that_wait(void **state)
 	sleeper_close(&r, ends);
 }
 
+/* There are two helper threads. The second flush waits for the first one without a
+ * thread, so the read begins. */
+static void blocking_flushes_leave_threads_to_reads(void **state)
+{
+	struct rig r = { 0 };
+	unsigned int (*calls)(void);
+	struct io flushes[2];
+	struct io read;
+	uint8_t buf[512];
+	int ends[2];
+
+	sleeper_open(&r, ends);
+	calls = plugin_symbol("sleeper", "sleeper_calls");
+	submit(&r, &flushes[0], RBP_FLUSH, 0, 0, NULL);
+	while (calls() < 1)
+		sched_yield();
+	submit(&r, &flushes[1], RBP_FLUSH, 0, 0, NULL);
+	submit(&r, &read, RBP_READ, 0, 512, buf);
+	while (calls() < 2)
+		sched_yield();
+	assert_int_equal(write(ends[1], "...", 3), 3);
+	assert_int_equal(await(&r, &read), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(flushes); i++)
+		assert_int_equal(await(&r, &flushes[i]), 0);
+	assert_int_equal(calls(), 3);
+	sleeper_close(&r, ends);
+}
+
 /*
  * Two flushes are in progress when the store loses writes, and it reports that to
  * the first one. The other one ends later and has nothing to report, but its
@@ -1099,6 +1127,7 @@ int main(void)
 	T_ADD(&t, blocking_flush_beside_a_failed_one_fails);
 	T_ADD(&t, flush_without_a_thread_has_lost_nothing);
 	T_ADD(&t, blocking_flush_answers_all_that_wait);
+	T_ADD(&t, blocking_flushes_leave_threads_to_reads);
 	T_ADD_ROWS(&t, beside_rows, flush_beside_one_that_fails);
 	T_ADD(&t, flush_that_was_not_done_is_done_later);
 	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
