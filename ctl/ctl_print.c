@@ -78,13 +78,16 @@ static void print_volume(const json_t *vol)
 	long long left = ctl_number(vol, "seconds_left");
 	char size[SIZE_TEXT_SIZE];
 
-	printf("%-4lld %-24s %10s %5lld  %-12s %s%s", ctl_number(vol, "lun"),
+	printf("%-4lld %-24s %10s %5lld  %-12s %s%s%s", ctl_number(vol, "lun"),
 	       ctl_field(vol, "name"),
 	       size_format((uint64_t)ctl_number(vol, "size"), size),
 	       ctl_number(vol, "block_size"), ctl_field(vol, "kind"),
 	       ctl_field(vol, "state"),
 	       json_is_true(json_object_get(vol, "read_only")) ? ", read-only"
-							       : "");
+							       : "",
+	       json_is_true(json_object_get(vol, "never_stable"))
+		       ? ", writes never stable"
+		       : "");
 	if (ctl_number(vol, "progress_percent"))
 		printf(", %lld %%", ctl_number(vol, "progress_percent"));
 	print_left(left);

@@ -92,7 +92,7 @@ enum {
 	RBP_CAN_ZERO = 1 << 4,	/* otherwise rdma-target writes zeroes */
 	RBP_CAN_EXTENT = 1 << 5, /* otherwise all blocks count as allocated */
 	/* A power cut may lose writes that were ended, until a FLUSH. Needs
-	 * RBP_CAN_FLUSH. */
+	 * RBP_CAN_FLUSH. See rbp_info.durability. */
 	RBP_WRITE_CACHE = 1 << 8,
 	/* The blocks, and all writes that were ended, survive the end of
 	 * rdma-target, even if it is killed. Without this flag, the volume is
@@ -128,6 +128,19 @@ enum {
 	 * that in any case.
 	 */
 	RBP_NEEDS_RIGHTS = 1 << 1,
+};
+
+/* rbp_info.durability: from when on a write survives a power cut. Each layer makes
+ * it as late as that of the backend below, or later. */
+enum rbp_durability {
+	RBP_STABLE_BY_CAPS = 0, /* AFTER_FLUSH with RBP_WRITE_CACHE, otherwise
+				 * WHEN_ENDED */
+	RBP_STABLE_WHEN_ENDED = 1,
+	RBP_STABLE_AFTER_FLUSH = 2, /* needs RBP_CAN_FLUSH */
+	/* Nothing makes it stable: no flush, and no FUA. rdma-target refuses the
+	 * volume if it can be written, unless this plugin has the parameter
+	 * "trust-server", an RBP_BOOL, and it is on. */
+	RBP_STABLE_NEVER = 3,
 };
 
 struct rbp_io {
@@ -201,6 +214,8 @@ struct rbp_info {
 	/* Set by rdma-target for a layer: rbp_paths.cnt of the backend below. If
 	 * it is more than 1, other targets may write to the data. */
 	uint32_t below_targets;
+	/* enum rbp_durability, of a volume that can be written. */
+	uint32_t durability;
 };
 
 /*

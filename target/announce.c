@@ -12,6 +12,14 @@
  * addresses choose by themselves. */
 #define REACH_MAX 4
 
+static const char *announce_cache(const struct volume *vol)
+{
+	if (!vol->dev.write_cache)
+		return "";
+	return volume_is_never_stable(vol) ? ", writes never stable"
+					   : ", write cache";
+}
+
 static void announce_print_volume(const struct volume *vol)
 {
 	char size[SIZE_TEXT_SIZE];
@@ -19,7 +27,7 @@ static void announce_print_volume(const struct volume *vol)
 	printf("  LUN %-3u %-16s %10s  %u-byte blocks  %s%s%s\n", vol->lun,
 	       vol->name, size_format(vol->blocks * vol->block_size, size),
 	       vol->block_size, vol->kind, vol->read_only ? ", read-only" : "",
-	       vol->dev.write_cache ? ", write cache" : "");
+	       announce_cache(vol));
 }
 
 /* Uses the scheme of the transport, so that the client chooses no other. */

@@ -105,6 +105,7 @@ static void collect_volumes(struct collect *c, const struct lun_map *luns)
 
 		snprintf(to->name, sizeof(to->name), "%s", vol->name);
 		to->facts.size = vol->blocks * vol->block_size;
+		to->facts.never_stable = volume_is_never_stable(vol);
 	}
 }
 

@@ -230,15 +230,15 @@ static uint32_t method_seconds_left(const struct volume *vol)
 static json_t *method_volume(const struct volume *vol)
 {
 	return json_pack(
-		"{s:s, s:i, s:s, s:o, s:o, s:I, s:i, s:b, s:b, s:s, s:i, s:i}",
+		"{s:s, s:i, s:s, s:o, s:o, s:I, s:i, s:b, s:b, s:b, s:s, s:i, s:i}",
 		"name", vol->name, "lun", (int)vol->lun, "kind", vol->kind,
 		"store", varlink_text(vol->path), "serial",
 		varlink_text(vol->serial), "size",
 		(json_int_t)vol->blocks * vol->block_size, "block_size",
 		(int)vol->block_size, "read_only", vol->read_only,
-		"write_cache", vol->dev.write_cache, "state",
-		method_volume_state(vol), "progress_percent",
-		method_percent(vol), "seconds_left",
+		"write_cache", vol->dev.write_cache, "never_stable",
+		volume_is_never_stable(vol), "state", method_volume_state(vol),
+		"progress_percent", method_percent(vol), "seconds_left",
 		(int)method_seconds_left(vol));
 }
 
@@ -841,8 +841,8 @@ static const struct control_method manage_methods[] = {
 	  .in = "",
 	  .out = "volumes: [](name: string, lun: int, kind: string, store: "
 		 "string, serial: string, size: int, block_size: int, "
-		 "read_only: bool, write_cache: bool, state: string, "
-		 "progress_percent: int, seconds_left: int)",
+		 "read_only: bool, write_cache: bool, never_stable: bool, "
+		 "state: string, progress_percent: int, seconds_left: int)",
 	  .help = "List the volumes that are served; sizes are in bytes",
 	  .run = method_list_volumes },
 	{ .name = "ListSessions",

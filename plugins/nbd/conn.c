@@ -33,6 +33,12 @@ static bool conn_is_write(const struct rbp_io *io)
 	return io->op == RBP_WRITE || io->op == RBP_ZERO || io->op == RBP_UNMAP;
 }
 
+bool nbdconn_is_fua(const struct nbdio *n)
+{
+	return conn_is_write(n->io) &&
+	       (n->io->flags & RBP_FUA || n->conn->vol->writes_through);
+}
+
 /* True if writes may be lost: flushes must not succeed any more. */
 static bool conn_has_lost_writes(struct nbdvol *vol)
 {
@@ -91,7 +97,7 @@ static void conn_end(struct nbdio *n, int res)
 	/* Another connection may have been lost since the flush was sent. */
 	if (!res && io->op == RBP_FLUSH && conn_has_lost_writes(vol))
 		res = -EIO;
-	if (!res && conn_is_write(io) && !(io->flags & RBP_FUA))
+	if (!res && conn_is_write(io) && !nbdconn_is_fua(n))
 		conn_count_write(n);
 	if (!res && io->op == RBP_FLUSH)
 		conn_raise(&vol->flushed, n->seen);
@@ -316,7 +322,7 @@ static int64_t conn_ask(struct nbdconn *c, struct nbdio *n)
 	nbd_chunk_callback chunk = { .callback = conn_chunk, .user_data = n };
 	nbd_extent_callback extents = { .callback = conn_extents,
 					.user_data = n };
-	uint32_t fua = io->flags & RBP_FUA ? LIBNBD_CMD_FLAG_FUA : 0;
+	uint32_t fua = nbdconn_is_fua(n) ? LIBNBD_CMD_FLAG_FUA : 0;
 	uint64_t at = io->offset + n->done;
 	uint8_t *buf = io->buf;
 
@@ -334,7 +340,7 @@ static int64_t conn_ask(struct nbdconn *c, struct nbdio *n)
 	case RBP_FLUSH:
 		return nbd_aio_flush(c->h, done, 0);
 	case RBP_UNMAP:
-		return nbd_aio_trim(c->h, n->piece, at, done, 0);
+		return nbd_aio_trim(c->h, n->piece, at, done, fua);
 	case RBP_ZERO:
 		if (!(io->flags & RBP_MAY_UNMAP))
 			fua |= LIBNBD_CMD_FLAG_NO_HOLE;

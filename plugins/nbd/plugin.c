@@ -124,6 +124,17 @@ static void nbdvol_close(void *v)
 	free(vol);
 }
 
+/* Without flush the server may have a cache all the same. */
+static void nbdvol_declare_durability(struct nbdvol *vol, struct rbp_info *info)
+{
+	bool is_stable = vol->caps & (RBP_CAN_FLUSH | RBP_CAN_FUA);
+
+	vol->writes_through = !(vol->caps & RBP_CAN_FLUSH) && is_stable;
+	/* An older rdma-target does not know it. */
+	if (!is_stable && info->size > offsetof(struct rbp_info, durability))
+		info->durability = RBP_STABLE_NEVER;
+}
+
 static int nbdvol_connect(struct nbdvol *vol, bool may_share,
 			  struct rbp_info *info, char *msg, size_t msg_len)
 {
@@ -140,6 +151,7 @@ static int nbdvol_connect(struct nbdvol *vol, bool may_share,
 		return err;
 	}
 	vol->caps = nbdlink_caps(h);
+	nbdvol_declare_durability(vol, info);
 	vol->multi_conn = may_share && nbd_can_multi_conn(h) == 1;
 	info->caps = vol->caps | RBP_LASTING;
 	info->unmap_granularity = info->optimal_io;
@@ -378,7 +390,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *host)
 		{ "multi-conn", RBP_BOOL, "on",
 		  "a connection for each thread, where the server offers it" },
 		{ "trust-server", RBP_BOOL, "off",
-		  "the server keeps writes when a connection is lost" },
+		  "the server keeps writes, though it has no flush, or a "
+		  "connection was lost" },
 		{ "identity", RBP_STRING, NULL,
 		  "names the data, for other targets of the same export" },
 		{ NULL, RBP_STRING, NULL, NULL },

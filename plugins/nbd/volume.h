@@ -112,6 +112,8 @@ struct nbdvol {
 	uint64_t wait_ms;
 	uint64_t timeout_ms; /* 0: the server may take any time to answer */
 	bool trusts_server;
+	/* The server has no flush, but FUA: every write uses it. */
+	bool writes_through;
 	uint64_t salt; /* random; the server cannot know it */
 	/* What the server offered first. It must not offer less later. */
 	bool multi_conn;
@@ -147,6 +149,9 @@ struct nbdvol {
 
 /* Begins @n on its connection. [worker], that of the connection's home */
 void nbdconn_submit(struct nbdconn *c, struct nbdio *n);
+
+/* True if the server must make @n stable before it answers. */
+bool nbdconn_is_fua(const struct nbdio *n);
 
 /* Sends what nbdconn_submit() has begun. [worker], that of the home */
 void nbdconn_kick(struct nbdconn *c);

@@ -103,11 +103,12 @@ static uint16_t nbdwire_command(const struct rbp_io *io)
 	return commands[io->op];
 }
 
-static uint16_t nbdwire_flags(const struct rbp_io *io)
+static uint16_t nbdwire_flags(const struct nbdio *n)
 {
+	const struct rbp_io *io = n->io;
 	uint16_t flags = 0;
 
-	if ((io->op == RBP_WRITE || io->op == RBP_ZERO) && io->flags & RBP_FUA)
+	if (nbdconn_is_fua(n))
 		flags |= CMD_FLAG_FUA;
 	if (io->op == RBP_ZERO && !(io->flags & RBP_MAY_UNMAP))
 		flags |= CMD_FLAG_NO_HOLE;
@@ -123,7 +124,7 @@ void nbdwire_ask(struct nbdconn *c, struct nbdio *n)
 	n->cookie = ++w->cookie;
 	n->is_sent = false;
 	nbdwire_put32(n->request, REQUEST_MAGIC);
-	nbdwire_put16(n->request + 4, nbdwire_flags(io));
+	nbdwire_put16(n->request + 4, nbdwire_flags(n));
 	nbdwire_put16(n->request + 6, nbdwire_command(io));
 	nbdwire_put64(n->request + 8, n->cookie);
 	nbdwire_put64(n->request + 16, flush ? 0 : io->offset + n->done);

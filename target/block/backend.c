@@ -77,7 +77,6 @@ static const struct {
 	{ RBP_CAN_FUA, offsetof(struct backend_info, fua) },
 	{ RBP_CAN_ZERO, offsetof(struct backend_info, zero) },
 	{ RBP_CAN_EXTENT, offsetof(struct backend_info, extents) },
-	{ RBP_WRITE_CACHE, offsetof(struct backend_info, volatile_cache) },
 	{ RBP_LOSES_UNFLUSHED, offsetof(struct backend_info, forgets) },
 	{ RBP_LASTING, offsetof(struct backend_info, is_lasting) },
 	{ RBP_UNMAP_ZEROES, offsetof(struct backend_info, unmap_zeroes) },
@@ -97,6 +96,9 @@ void backend_describe_below(const struct backend_info *below,
 	}
 	if (!below->read_only)
 		ret->caps |= RBP_CAN_WRITE;
+	if (backend_has_cache(below))
+		ret->caps |= RBP_WRITE_CACHE;
+	ret->durability = below->durability;
 	if (below->unmap_granularity)
 		ret->caps |= RBP_CAN_UNMAP;
 	ret->bytes = below->size;
@@ -106,6 +108,19 @@ void backend_describe_below(const struct backend_info *below,
 	ret->atomic_write = below->atomic_len;
 	snprintf(ret->below_mark, sizeof(ret->below_mark), "%s",
 		 below->id.mark.lasting);
+}
+
+/* A layer that knows only caps leaves the durability as it was below. */
+static enum rbp_durability durability_of(const struct backend *be)
+{
+	const struct rbp_info *info = &be->said.info;
+	enum rbp_durability own = (enum rbp_durability)info->durability;
+	enum rbp_durability below =
+		be->below ? be->below->info.durability : RBP_STABLE_WHEN_ENDED;
+
+	if (own < RBP_STABLE_AFTER_FLUSH && info->caps & RBP_WRITE_CACHE)
+		own = RBP_STABLE_AFTER_FLUSH;
+	return own > below ? own : below;
 }
 
 static bool lacks_function(const struct backend *be)
@@ -166,8 +181,12 @@ static const char *backend_what_is_wrong(const struct backend *be,
 
 	if (wrong)
 		return wrong;
-	if ((info->caps & RBP_WRITE_CACHE) && !(info->caps & RBP_CAN_FLUSH))
-		return "it has a write cache and no flush";
+	if (info->durability > RBP_STABLE_NEVER)
+		return "its durability is none that this rdma-target knows";
+	if (durability_of(be) == RBP_STABLE_AFTER_FLUSH &&
+	    !(info->caps & RBP_CAN_FLUSH))
+		return "its writes are stable after a flush, and it has no "
+		       "flush";
 	if ((info->caps & RBP_LOSES_UNFLUSHED) &&
 	    !(info->caps & RBP_WRITE_CACHE))
 		return "it loses what was not flushed, and has no write cache";
@@ -255,7 +274,8 @@ static void backend_describe(struct backend *be,
 	to->read_only = opt->read_only || !(caps & RBP_CAN_WRITE);
 	if (caps & RBP_CAN_UNMAP && !to->read_only)
 		to->unmap_granularity = from->unmap_granularity;
-	to->volatile_cache = to->volatile_cache && !to->read_only;
+	to->durability =
+		to->read_only ? RBP_STABLE_WHEN_ENDED : durability_of(be);
 	if (be->below)
 		to->may_flush_to_write =
 			!be->type || be->below->info.may_flush_to_write;
@@ -263,6 +283,33 @@ static void backend_describe(struct backend *be,
 	to->memory = opt->submit_all ? NULL : from->memory;
 	to->has_notes = be->notes && be->plugin->put_notes;
 	identify(be);
+}
+
+static bool backend_is_trusted(const struct backend *be)
+{
+	const struct rbp_arg *arg = be->args;
+
+	while (arg && arg->name && strcmp(arg->name, "trust-server") != 0)
+		arg++;
+	return arg && arg->name && arg->number;
+}
+
+/* Only the administrator can accept that nothing makes writes stable. */
+static int backend_check_durability(const struct backend *be, struct error *e)
+{
+	bool may_lose = be->info.durability == RBP_STABLE_NEVER;
+
+	if (be->below && be->below->info.durability == RBP_STABLE_NEVER)
+		may_lose = false;
+	if (!may_lose || backend_is_trusted(be))
+		return 0;
+	return error_set(e, -EPERM,
+			 "%s: it has neither flush nor FUA, so nothing makes "
+			 "writes stable: if its server fails, writes that were "
+			 "answered may be lost, and nobody is told; turn flush "
+			 "on there, or add ,ro, or accept it with "
+			 ",trust-server=on",
+			 be->vol.name);
 }
 
 /* ---- opening ---- */
@@ -451,11 +498,14 @@ int backend_open(const struct backend_type *type,
 	pthread_mutex_init(&be->notes_lock, NULL);
 	backend_name(be, type, opt);
 	err = backend_start(be, opt, e);
+	if (!err) {
+		backend_describe(be, opt);
+		err = backend_check_durability(be, e);
+	}
 	if (err) {
 		backend_close(be);
 		return err;
 	}
-	backend_describe(be, opt);
 	backend_warn_of_rest(be, opt->block_size);
 	be->with_paths = be->plugin->paths ? be
 			 : be->below	   ? be->below->with_paths

@@ -67,7 +67,8 @@ struct backend_info {
 	uint64_t unmap_granularity; /* bytes; 0: unmap not possible */
 	bool unmap_zeroes;	    /* unmapped blocks read as zeroes */
 	bool read_only;
-	bool volatile_cache; /* done writes may be lost without a flush */
+	enum rbp_durability durability; /* not RBP_STABLE_BY_CAPS, once it is
+					 * open; WHEN_ENDED if read_only */
 	bool forgets; /* they are also lost when only this process ends */
 	/* A layer may flush before it writes. An error of a write may therefore
 	 * belong to other writes. */
@@ -91,6 +92,12 @@ struct backend_info {
 	void *memory;
 	bool memory_pinned; /* block_pin_memory() */
 };
+
+/* Done writes may be lost, at least until a flush. */
+static inline bool backend_has_cache(const struct backend_info *info)
+{
+	return info->durability > RBP_STABLE_WHEN_ENDED;
+}
 
 /* The targets that may serve the same data, numbered from 1 to cnt. One target
  * at a time serves it. */

@@ -49,7 +49,8 @@ struct metrics_target {
 };
 
 struct metrics_volume {
-	uint64_t size; /* bytes */
+	uint64_t size;	       /* bytes */
+	uint64_t never_stable; /* 0 or 1 */
 };
 
 /* Commands of one operation; their times are a struct histogram for each stage. */

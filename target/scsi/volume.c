@@ -244,7 +244,7 @@ static void volume_describe(struct volume *vol)
 	vol->kind = store->kind;
 	vol->blocks = store->size / vol->block_size;
 	vol->read_only = store->read_only;
-	vol->dev.write_cache = store->volatile_cache;
+	vol->dev.write_cache = backend_has_cache(store);
 	vol->info.name = vol->name;
 	vol->info.serial = vol->serial;
 	vol->info.target_port = vol->info.groups.cnt ? vol->info.groups.own : 1;

@@ -194,6 +194,13 @@ int volume_measure(struct volume *vol);
 /* Reads which target serves the volume. Thread: any. */
 void volume_look_at_paths(struct volume *vol);
 
+/* Nothing makes its writes stable; the administrator has accepted that. Thread:
+ * any. */
+static inline bool volume_is_never_stable(const struct volume *vol)
+{
+	return vol->dev.backend->info.durability == RBP_STABLE_NEVER;
+}
+
 /* True if another target serves the volume, or none. */
 static inline bool volume_is_standby(const struct volume *vol)
 {

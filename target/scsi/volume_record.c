@@ -122,7 +122,7 @@ static bool volume_can_have_record(const struct volume *vol)
 	const struct backend_info *info = &vol->dev.backend->info;
 
 	return backend_life_is_known(&info->life) ||
-	       (info->is_lasting && info->volatile_cache && vol->state.path);
+	       (info->is_lasting && backend_has_cache(info) && vol->state.path);
 }
 
 int volume_record_open(struct volume *vol, const char *state_dir,

@@ -61,6 +61,32 @@ t_check 'one that is no multiple of the block size' says_rest 1049088 512 \
 	,block-size=4096
 t_check 'one that is, of which nothing is said' fails says_rest 1048576 '.*' ''
 
+# ---- a server that cannot make writes stable
+
+serve eval get_size='echo 1M' pread='dd if=/dev/zero bs=1k count=64 status=none |
+	head -c "$3"' pwrite='cat >/dev/null'
+t_refused 'a server without flush and FUA' \
+	'nothing makes writes stable.*trust-server=on' \
+	rdma-target --backing "$(uri),name=u"
+# says WANT PARAM: the start, a listing and a metric say so, or none of them
+says() {
+	t_target --control "$T/ctl" --backing "$(uri),name=u$2"
+	{
+		grep "LUN 0" "$T/target.log"
+		rdma-ctl --control "$T/ctl" volume list
+		rdma-ctl --control "$T/ctl" metrics |
+			sed -n 's/^.*volume_never_stable.* 1$/writes never stable/p'
+	} | tee "$T/said"
+	t_target_stop TERM
+	[ "$(grep -c 'writes never stable' "$T/said")" = "$1" ]
+}
+if [ -e "$BUILD/ctl/rdma-ctl" ]; then
+	t_check 'is served if it is trusted, and each listing says so' \
+		says 3 ,trust-server=on
+	t_check 'is served if nobody can write' says 0 ,ro
+fi
+stop
+
 # ---- TCP, by host name
 serve_tcp memory 64M
 t_check 'over TCP, with the short form of the URI' keeps "nbd://localhost:$P"

@@ -52,7 +52,7 @@ static void reset_store(void)
 		.size = FUZZ_STORE_SIZE / 2,
 		.min_block = 512,
 		.fua = true,
-		.volatile_cache = true,
+		.durability = RBP_STABLE_AFTER_FLUSH,
 		.read_cache = true,
 		.zero = true,
 		.extents = true,

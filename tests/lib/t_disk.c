@@ -13,13 +13,13 @@
 static const struct backend_info stores[] = {
 	[T_THIN] = { .unmap_granularity = 4096,
 		     .unmap_zeroes = true,
-		     .volatile_cache = true,
+		     .durability = RBP_STABLE_AFTER_FLUSH,
 		     .read_cache = true,
 		     .fua = true,
 		     .atomic_len = 4096,
 		     .zero = true,
 		     .extents = true },
-	[T_PLAIN] = { .volatile_cache = true },
+	[T_PLAIN] = { .durability = RBP_STABLE_AFTER_FLUSH },
 	[T_STABLE] = { .unmap_granularity = 4096,
 		       .unmap_zeroes = true,
 		       .fua = true,
@@ -31,7 +31,7 @@ static const struct backend_info stores[] = {
 		       .atomic_len = 4096,
 		       .memory = &t_store },
 	[T_READ_ONLY] = { .extents = true },
-	[T_REMOVABLE] = { .volatile_cache = true, .fua = true },
+	[T_REMOVABLE] = { .durability = RBP_STABLE_AFTER_FLUSH, .fua = true },
 };
 
 struct t_disk t_disk;

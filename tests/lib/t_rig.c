@@ -16,7 +16,7 @@ static void reset_store(bool is_thin)
 	t_store_reset(&(struct backend_info){
 		.size = RIG_SIZE,
 		.min_block = RIG_BLOCK,
-		.volatile_cache = true,
+		.durability = RBP_STABLE_AFTER_FLUSH,
 		.read_cache = true,
 		.zero = is_thin,
 		.unmap_granularity = is_thin ? 4096 : 0,

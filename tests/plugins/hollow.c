@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A layer for tests that is wrong about holes. It says of all blocks that they are
- * unallocated, and does not change a range that is to become a hole.
+ * A layer for tests that is wrong about holes, and about caches. It says of all
+ * blocks that they are unallocated, and does not change a range that is to become a
+ * hole. It says that writes are stable when they have ended.
  */
 
 #include <rdma_block_plugin.h>
@@ -12,6 +13,8 @@ static int layer_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
 		      struct rbp_info *info, char *msg, size_t msg_len)
 {
+	info->caps &= ~(uint32_t)RBP_WRITE_CACHE;
+	info->durability = RBP_STABLE_WHEN_ENDED;
 	*ret_v = info;
 	return 0;
 }

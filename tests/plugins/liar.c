@@ -50,6 +50,12 @@ static int store_open(struct rbp_vol *vol, const char *location,
 		info->block_size = 65536;
 	if (is_lie("cache"))
 		info->caps = RBP_CAN_WRITE | RBP_WRITE_CACHE;
+	if (is_lie("never stable")) {
+		info->caps = RBP_CAN_WRITE;
+		info->durability = RBP_STABLE_NEVER;
+	}
+	if (is_lie("stable some day"))
+		info->durability = RBP_STABLE_NEVER + 1;
 	if (is_lie("away"))
 		info->caps |= RBP_WRITE_CACHE;
 	if (is_lie("unmap"))
@@ -123,6 +129,7 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 		{ "number", RBP_NUMBER, "7", "a number" },
 		{ "size", RBP_SIZE, NULL, "a size" },
 		{ "flag", RBP_BOOL, NULL, "on or off" },
+		{ "trust-server", RBP_BOOL, "off", "accept any loss" },
 		{ NULL, RBP_STRING, NULL, NULL },
 	};
 	static const struct rbp_plugin plugin = {

@@ -341,7 +341,7 @@ static void readers_share_a_file(void **state)
 	assert_int_equal(backend_open(&backend_file, &opt, &second, &e), 0);
 	backend_close(second);
 	assert_true(bench.be->info.read_only);
-	assert_false(bench.be->info.volatile_cache);
+	assert_false(backend_has_cache(&bench.be->info));
 	assert_int_equal(bench.be->info.unmap_granularity, 0);
 	assert_int_equal(run((struct rbp_io){ .op = RBP_FLUSH }), 0);
 	finish();
@@ -396,13 +396,13 @@ static void write_through_has_no_cache(void **state)
 	struct backend_options opt;
 
 	open_file();
-	assert_true(bench.be->info.volatile_cache);
+	assert_true(backend_has_cache(&bench.be->info));
 	finish();
 	make_file(MIB);
 	opt = file_options();
 	opt.write_through = true;
 	open_with(&backend_file, &opt);
-	assert_false(bench.be->info.volatile_cache);
+	assert_false(backend_has_cache(&bench.be->info));
 	fill_file(0, 'w', 4096);
 	assert_int_equal(run_range(RBP_ZERO, 0, 512, false), 0);
 	assert_true(file_is_filled(0, 0, 512));
@@ -973,7 +973,7 @@ static void device_is_direct_and_complete(void **state)
 	assert_string_equal(bench.be->info.kind, "block device");
 	assert_int_equal(bench.be->info.size, 8 * MIB);
 	assert_int_equal(bench.be->info.min_block, 512);
-	assert_true(bench.be->info.volatile_cache);
+	assert_true(backend_has_cache(&bench.be->info));
 	fill_file(0, 'd', MIB);
 	assert_true(file_is_filled(0, 'd', MIB));
 	assert_int_equal(run_io(RBP_WRITE, 512, 1024, true), 0);

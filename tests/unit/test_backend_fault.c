@@ -269,7 +269,7 @@ static void start_with(const char *const *texts, unsigned int cnt)
 		.unmap_granularity = BLOCK,
 		.zero = true,
 		.extents = true,
-		.volatile_cache = true,
+		.durability = RBP_STABLE_AFTER_FLUSH,
 		.atomic_len = 4096,
 	});
 	t_store.extent_unit = BLOCK;
@@ -586,7 +586,7 @@ static void no_atomic_writes_where_they_are_cut(void **state)
 
 	start(row->name);
 	assert_int_equal(bench.be->info.atomic_len, row->atomic_len);
-	assert_true(bench.be->info.volatile_cache);
+	assert_true(backend_has_cache(&bench.be->info));
 	assert_string_equal(bench.be->info.kind, "test, 1 fault");
 	finish();
 }
@@ -685,7 +685,7 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 
 	start_volatile("flush:lie:after=1");
 	at = t_store.bytes + 4 * BLOCK;
-	assert_true(bench.be->info.volatile_cache);
+	assert_true(backend_has_cache(&bench.be->info));
 	assert_int_equal(run(RBP_WRITE, 4, 2), 0);
 	assert_int_equal(run(RBP_WRITE, 7, 1), 0);
 	assert_int_equal(run(RBP_ZERO, 8, 1), 0);

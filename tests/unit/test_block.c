@@ -69,7 +69,8 @@ static void begin(unsigned int can)
 	t_store_reset(&(struct backend_info){
 		.size = SIZE,
 		.unmap_granularity = can & UNMAP ? 4096 : 0,
-		.volatile_cache = can & CACHE,
+		.durability = can & CACHE ? RBP_STABLE_AFTER_FLUSH
+					  : RBP_STABLE_WHEN_ENDED,
 		.fua = can & FUA,
 		.zero = can & ZERO,
 		.extents = can & EXTENTS,

@@ -816,6 +816,7 @@ struct open_row {
 	uint32_t block_size;
 	uint32_t optimal_io;
 	uint32_t caps;
+	uint32_t durability;
 };
 
 static const struct open_row open_rows[] = {
@@ -839,7 +840,15 @@ static const struct open_row open_rows[] = {
 	  DISK_LEN,
 	  512,
 	  4096,
-	  READS | RBP_CAN_WRITE },
+	  READS | RBP_CAN_WRITE,
+	  RBP_STABLE_NEVER },
+	{ "a server with FUA and without flush",
+	  { DISK_LEN, HAS_FLAGS | FUA },
+	  NULL,
+	  DISK_LEN,
+	  512,
+	  4096,
+	  READS | RBP_CAN_WRITE | RBP_CAN_FUA },
 	{ "a server without structured replies",
 	  { DISK_LEN, USUAL, .is_plain = true },
 	  NULL,
@@ -911,6 +920,7 @@ static void open_export(void **state)
 	assert_int_equal(host.info.block_size, row->block_size);
 	assert_int_equal(host.info.optimal_io, row->optimal_io);
 	assert_int_equal(host.info.caps, row->caps);
+	assert_int_equal(host.info.durability, row->durability);
 	assert_string_equal(host.info.identity, "the same disk");
 	snprintf(rest, sizeof(rest), "the last %llu bytes",
 		 (unsigned long long)(row->export.size - row->bytes));
@@ -941,6 +951,7 @@ struct io_row {
 	uint64_t offset;
 	uint64_t len;
 	const char *requests;
+	uint32_t lacks; /* flags of the export */
 };
 
 /* The server takes at most 8 KiB at once. */
@@ -956,12 +967,18 @@ static const struct io_row io_rows[] = {
 	{ "zeroes that keep the space", RBP_ZERO, 0, 0, 65536, "Z65536@0h" },
 	{ "zeroes that may free it, stable", RBP_ZERO, RBP_FUA | RBP_MAY_UNMAP,
 	  0, 65536, "Z65536@0!" },
+	{ "a write without flush", RBP_WRITE, 0, 512, 512, "W512@512!", FLUSH },
+	{ "an unmap without flush", RBP_UNMAP, 0, 0, 65536, "T65536@0!",
+	  FLUSH },
+	{ "zeroes without flush", RBP_ZERO, 0, 0, 65536, "Z65536@0!h", FLUSH },
+	{ "a read without flush", RBP_READ, 0, 512, 4096, "R4096@512", FLUSH },
 };
 
 static void io(void **state)
 {
 	const struct io_row *row = *state;
-	const struct setup s = { { DISK_LEN, USUAL, 512, 4096, 8192 },
+	const struct setup s = { { DISK_LEN, USUAL & ~row->lacks, 512, 4096,
+				   8192 },
 				 .wait_s = 30,
 				 .queue_cnt = 1 };
 	bool clears = row->op == RBP_ZERO || row->op == RBP_UNMAP;

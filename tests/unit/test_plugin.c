@@ -49,6 +49,12 @@ static const struct refuse_row refused[] = {
 	{ "block size 3", "liar:block size 3", "no power of two" },
 	{ "block size 64k", "liar:block size 64k", "no power of two" },
 	{ "a cache without flush", "liar:cache", "no flush" },
+	{ "a durability that there is not", "liar:stable some day",
+	  "its durability is none" },
+	{ "nothing makes writes stable", "liar:never stable",
+	  "nothing makes writes stable" },
+	{ "nor below a layer", "liar:never stable,layer=hollow",
+	  "liar:never stable: it has neither flush nor FUA" },
 	{ "a loss without a cache", "liar:loses", "has no write cache" },
 	{ "memory that may grow", "liar:memory", "its size may change" },
 	{ "unmap without granularity", "liar:unmap", "no unmap_granularity" },
@@ -57,7 +63,7 @@ static const struct refuse_row refused[] = {
 	  "async:1048576,epochs=on,removable", "leave out removable" },
 	{ "unknown parameter", "liar:x,colour=red",
 	  "no parameter 'colour' of a volume or of plugin liar, which has "
-	  "text, number, size, flag" },
+	  "text, number, size, flag, trust-server" },
 	{ "parameter without value", "liar:x,number", "needs a value" },
 	{ "parameter twice", "liar:x,number=1,number=2", "given twice" },
 	{ "no number", "liar:x,number=1x", "a decimal number" },
@@ -91,6 +97,40 @@ static void is_refused(void **state)
 	if (!strstr(e.text, row->want))
 		fail_msg("'%s' is not in '%s'", row->want, e.text);
 	assert_null(strchr(e.text, '\n'));
+}
+
+/* ---- when writes are stable ---- */
+
+static const struct stable_row {
+	const char *spec;
+	enum rbp_durability want;
+} stable_rows[] = {
+	{ "liar:", RBP_STABLE_WHEN_ENDED },
+	{ "liar:away", RBP_STABLE_AFTER_FLUSH },
+	{ "liar:away,ro", RBP_STABLE_WHEN_ENDED },
+	{ "liar:never stable,ro", RBP_STABLE_WHEN_ENDED },
+	{ "liar:never stable,trust-server=on", RBP_STABLE_NEVER },
+	/* A layer cannot promise more than what is below. */
+	{ "liar:away,layer=hollow", RBP_STABLE_AFTER_FLUSH },
+	{ "liar:never stable,trust-server=on,layer=hollow", RBP_STABLE_NEVER },
+	{ "liar:never stable,trust-server=on,layer=example-zeroes",
+	  RBP_STABLE_NEVER },
+};
+
+static void durability(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(stable_rows); i++) {
+		const struct stable_row *row = &stable_rows[i];
+		struct volume *vol = NULL;
+		struct error e = { 0 };
+
+		if (open_volume(row->spec, &vol, &e))
+			fail_msg("%s", e.text);
+		assert_int_equal(vol->dev.backend->info.durability, row->want);
+		assert_int_equal(vol->dev.write_cache,
+				 row->want != RBP_STABLE_WHEN_ENDED);
+		volume_close(vol);
+	}
 }
 
 /* ---- the file ---- */
@@ -1106,6 +1146,7 @@ int main(void)
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, refused, is_refused);
+	T_ADD(&t, durability);
 	T_ADD(&t, others_may_not_write_to_it);
 	T_ADD(&t, what_is_no_plugin_is_refused);
 	T_ADD(&t, another_thread_ends_io);
