@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "base/log.h"
-#include "target/port/worker.h"
 #include "target/check_plugin.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "base/list.h"
+#include "base/log.h"
+#include "target/block/plugin_load.h"
+#include "target/port/worker.h"
+#include "target/sandbox.h"
 
 #define THREADS 2u
 /* I/Os in flight on each thread: more than the target gives a plugin. */
@@ -40,8 +47,14 @@ struct batch {
 	unsigned int cnt;
 };
 
+/*
+ * Two processes share it, one after the other. The first one opens the volume and
+ * runs all steps but the last, in the sandbox in which rdma-target serves. The last
+ * step opens the volume again in the second process, as after a restart.
+ */
 struct check {
 	const struct volume_spec *spec;
+	bool no_sandbox;
 	struct volume *vol;
 	struct worker workers[THREADS];
 	_Atomic unsigned int in_flight;
@@ -49,6 +62,13 @@ struct check {
 	bool failed;   /* the current step has failed */
 	bool skipped;
 	int exit_code;
+
+	/* set by the first process */
+	bool has_closed;
+	bool lasts; /* the begin of the volume has the current pattern */
+	enum volume_identity identity;
+	uint8_t naa[sizeof(((struct scsi_disk_info *)0)->naa)];
+	uint64_t blocks;
 };
 
 /* ---- verdicts ---- */
@@ -519,30 +539,41 @@ static void check_close_all(struct check *c)
 	volume_close(c->vol);
 }
 
-static void check_reopen(struct check *c, struct check_io *io)
+/* What the second process has to find. */
+static void check_leave(struct check *c, struct check_io *io)
 {
-	bool lasts = c->vol->identity != VOLUME_NEW && !c->vol->read_only;
-	struct scsi_disk_info before = c->vol->info;
-	uint64_t blocks = c->vol->blocks;
-
+	c->identity = c->vol->identity;
+	c->blocks = c->vol->blocks;
+	memcpy(c->naa, c->vol->info.naa, sizeof(c->naa));
+	c->lasts = c->identity != VOLUME_NEW && !c->vol->read_only;
 	c->seed++;
-	if (lasts && write_range(c, io, 0, check_len_of(c), false)) {
+	if (c->lasts && write_range(c, io, 0, check_len_of(c), false)) {
 		prepare_io(c, io, RBP_FLUSH, 0, 0);
 		one_io(c, io, "flush");
 	}
-	check_close_all(c);
-	if (!open_all(c))
-		_exit(EXIT_FAILURE);
-	if (c->vol->blocks != blocks)
+}
+
+static void check_found_again(struct check *c, struct check_io *io)
+{
+	if (c->vol->blocks != c->blocks)
 		fail_step(c, "it had %llu blocks and has %llu now",
-			  (unsigned long long)blocks,
+			  (unsigned long long)c->blocks,
 			  (unsigned long long)c->vol->blocks);
 	if (c->vol->identity == VOLUME_NEW)
 		return;
-	if (memcmp(before.naa, c->vol->info.naa, sizeof(before.naa)))
+	if (memcmp(c->naa, c->vol->info.naa, sizeof(c->naa)))
 		fail_step(c, "its identity has changed");
-	if (lasts)
+	if (c->lasts)
 		expect_data(c, io, 0, check_len_of(c));
+}
+
+static void check_reopen(struct check *c, struct check_io *io)
+{
+	memset(c->workers, 0, sizeof(c->workers));
+	if (!open_all(c))
+		return;
+	check_found_again(c, io);
+	check_close_all(c);
 }
 
 static const struct {
@@ -560,46 +591,111 @@ static const struct {
 	{ "extents", check_extents },
 	{ "a queue goes and comes", check_queues },
 	{ "the size stays", check_measure },
-	{ "closed and opened again", check_reopen },
 };
+
+static void run_step(struct check *c, const char *name,
+		     void (*run)(struct check *c, struct check_io *ios),
+		     struct check_io *ios)
+{
+	printf("%-55s ", name);
+	fflush(stdout);
+	c->failed = false;
+	c->skipped = false;
+	run(c, ios);
+	if (!c->failed && !c->skipped)
+		printf("ok\n");
+}
+
+/* ---- the two processes ---- */
+
+/* As in server.c, but for a target that neither listens elsewhere later nor answers
+ * queries: a plugin must not rely on the calls for that. */
+static bool check_enter_sandbox(struct check *c)
+{
+#if HAVE_SANDBOX
+	struct error e = { 0 };
+
+	if (c->no_sandbox ||
+	    !sandbox_enter(plugin_needs() & RBP_NEEDS_NETWORK,
+			   /* listens= */ false, /* datagrams= */ false, &e))
+		return true;
+	fail_step(c, "%s", e.text);
+	return false;
+#else
+	return true;
+#endif
+}
 
 static void run_steps(struct check *c, struct check_io *ios)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		printf("%-55s ", steps[i].name);
-		fflush(stdout);
-		c->failed = false;
-		c->skipped = false;
-		steps[i].run(c, ios);
-		if (!c->failed && !c->skipped)
-			printf("ok\n");
-	}
+	printf("%-55s ", "opens");
+	if (!open_all(c) || !check_enter_sandbox(c))
+		return;
+	printf("ok: %s, %llu blocks of %u bytes\n", c->vol->kind,
+	       (unsigned long long)c->vol->blocks, c->vol->block_size);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
+		run_step(c, steps[i].name, steps[i].run, ios);
+	check_leave(c, ios);
 	check_close_all(c);
+	c->has_closed = true;
 }
 
-int check_plugin(const struct volume_spec *spec)
+/* A first process that does not get to its end has said why, or a signal ends it. */
+static void run_first(struct check *c, struct check_io *ios)
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		run_steps(c, ios);
+		fflush(stdout);
+		_exit(EXIT_SUCCESS);
+	}
+	if (pid < 0)
+		fail_step(c, "cannot start a process: %s", strerror(errno));
+	else if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
+		printf("FAILED: %s\n", strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status))
+		printf("FAILED: the process has ended\n");
+	if (!c->has_closed)
+		c->exit_code = 1;
+}
+
+static int check_run(struct check *c, struct check_io *ios)
+{
+	run_first(c, ios);
+	if (c->has_closed)
+		run_step(c, "closed and opened again", check_reopen, ios);
+	return c->exit_code;
+}
+
+int check_plugin(const struct volume_spec *spec, bool no_sandbox)
 {
 	struct volume_spec all = *spec;
-	struct check c = { .spec = &all };
+	struct check *c = mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct check_io *ios = calloc(AT_ONCE * THREADS, sizeof(*ios));
 	uint8_t *buf = NULL;
+	int ret = 1;
 
-	if (!ios || posix_memalign((void **)&buf, 4096,
-				   LONGEST + AT_ONCE * THREADS * IO_LEN)) {
+	if (c == MAP_FAILED || !ios ||
+	    posix_memalign((void **)&buf, 4096,
+			   LONGEST + AT_ONCE * THREADS * IO_LEN)) {
 		log_error("out of memory");
-		free(ios);
-		return 1;
+	} else {
+		all.submit_all = true;
+		c->spec = &all;
+		c->no_sandbox = no_sandbox;
+		for (unsigned int i = 0; i < AT_ONCE * THREADS; i++)
+			ios[i].buf =
+				i ? buf + LONGEST + (size_t)i * IO_LEN : buf;
+		ret = check_run(c, ios);
 	}
-	all.submit_all = true;
-	for (unsigned int i = 0; i < AT_ONCE * THREADS; i++)
-		ios[i].buf = i ? buf + LONGEST + (size_t)i * IO_LEN : buf;
-	printf("%-55s ", "opens");
-	if (open_all(&c)) {
-		printf("ok: %s, %llu blocks of %u bytes\n", c.vol->kind,
-		       (unsigned long long)c.vol->blocks, c.vol->block_size);
-		run_steps(&c, ios);
-	}
+	if (c != MAP_FAILED)
+		munmap(c, sizeof(*c));
 	free(buf);
 	free(ios);
-	return c.exit_code;
+	return ret;
 }

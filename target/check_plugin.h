@@ -8,9 +8,10 @@
 
 /*
  * Opens the volume, does I/O from two threads, overwrites its blocks, and opens
- * it again. Prints a line for each promise. Return: 0 if all are kept, else 1.
- * Thread: setup.
+ * it again. All this but the opening is done in a process of its own, in the sandbox
+ * in which rdma-target serves, unless @no_sandbox. Prints a line for each promise.
+ * Return: 0 if all are kept, else 1. Thread: setup; the process has no other.
  */
-int check_plugin(const struct volume_spec *spec);
+int check_plugin(const struct volume_spec *spec, bool no_sandbox);
 
 #endif

@@ -16,7 +16,8 @@ int main(int argc, char **argv)
 	switch (configuration_read(argc, argv, &c)) {
 	case OPTION_RUN:
 		log_init("rdma-target", c.opt.log_level);
-		code = c.opt.check_plugin ? check_plugin(&c.opt.backings[0])
+		code = c.opt.check_plugin ? check_plugin(&c.opt.backings[0],
+							 c.opt.no_sandbox)
 					  : server_run(&c);
 		break;
 	case OPTION_DONE:

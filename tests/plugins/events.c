@@ -197,6 +197,8 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 		.name = "events",
 		.version = "1",
 		.help = "memory whose I/O an event ends; LOCATION says which",
+		/* socketpair() in queue_add() */
+		.needs = RBP_NEEDS_NETWORK,
 		.open = store_open,
 		.close = store_close,
 		.queue_add = queue_add,

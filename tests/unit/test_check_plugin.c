@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "target/check_plugin.h"
 #include "tests/lib/t_table.h"
 
@@ -26,7 +27,7 @@ static int check_volume(const char *text)
 	old = dup(STDOUT_FILENO);
 	assert_true(fd >= 0 && old >= 0);
 	dup2(fd, STDOUT_FILENO);
-	ret = check_plugin(&spec);
+	ret = check_plugin(&spec, /* no_sandbox= */ false);
 	fflush(stdout);
 	dup2(old, STDOUT_FILENO);
 	close(old);
@@ -109,6 +110,18 @@ static void volume_that_cannot_be_opened_fails(void **state)
 	assert_non_null(strstr(said, "/nonexistent/file"));
 }
 
+/* rdma-target would end when it serves the volume. */
+static void plugin_that_the_sandbox_ends_fails(void **state)
+{
+#if HAVE_SANDBOX
+	assert_int_equal(check_volume("liar:memfd,name=a"), 1);
+	if (!strstr(said, "FAILED: the process has ended"))
+		fail_msg("%s", said);
+#else
+	skip();
+#endif
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -117,5 +130,6 @@ int main(void)
 	T_ADD(&t, file_keeps_every_promise);
 	T_ADD(&t, file_of_one_block_keeps_every_promise);
 	T_ADD(&t, volume_that_cannot_be_opened_fails);
+	T_ADD(&t, plugin_that_the_sandbox_ends_fails);
 	return t_run(&t);
 }
