@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "target/block/plugin_io.h"
 #include "target/block/plugin_load.h"
 #include "target/block/plugin_threads.h"
 #include "target/block/plugin_unprivileged.h"
@@ -455,7 +456,7 @@ static int backend_start_helpers(struct backend *be, struct error *e)
 		return 0;
 	if (plugin_threads_create(be->plugin->blocking, be->v,
 				  threads ? threads : THREADS_DEFAULT,
-				  block_io_done, &be->helpers))
+				  plugin_io_done, &be->helpers))
 		return out_of_memory(e);
 	return 0;
 }

@@ -2,25 +2,11 @@
 /*
  * One I/O on its way through the backends of a volume. A store or layer sees only
  * its first part, struct rbp_io (plugins/rdma_block_plugin.h); the rest belongs to
- * the block layer. There is no other kind of request, and nothing is copied on the
- * way: a block command embeds its I/O. A layer forwards it, or submits a child of
- * it to the backend below.
+ * the block layer. There is no other kind of request: a block command embeds its
+ * I/O. A layer forwards it, or submits a child of it to the backend below.
  *
- * The state tells which part of the program has it:
- *
- *   BLOCK_IO_IDLE       its owner, in which it is embedded
- *   BLOCK_IO_WAITING    the queue: the plugin has its maximum already
- *   BLOCK_IO_SUBMITTED  the backend, until it calls host->done() or host->forward()
- *   BLOCK_IO_ENDED      the queue: another thread has ended it, and the worker does
- *                       not know yet
- *
- *      owner            queue                       backend
- *      IDLE  ---------> (WAITING when it is full) -> SUBMITTED
- *      IDLE  <- done() <- (ENDED by another thread) <- host->done()
- *                       the queue below             <- host->forward()
- *
- * Each I/O is ended once. If a backend ends an I/O that is not SUBMITTED, it mixes
- * up data, so the process ends at once.
+ * Stores and layers of this tree get the I/O itself, on the worker, and end it there.
+ * A loaded plugin gets a copy, its handle (plugin_io.h).
  *
  * Stores and layers of this tree use the same public header. Behind its structs is
  * what they need and no plugin could use: the worker and its ring
@@ -44,17 +30,10 @@
 #include "target/block/plugin_events.h"
 
 struct backend;
-struct block_slot;
+struct plugin_ios;
 
 /* Bytes of scratch that a store or layer of this tree has for each I/O. */
 #define BLOCK_IO_SCRATCH 64
-
-enum block_io_state {
-	BLOCK_IO_IDLE,
-	BLOCK_IO_WAITING,
-	BLOCK_IO_SUBMITTED,
-	BLOCK_IO_ENDED,
-};
 
 struct block_io {
 	struct rbp_io io; /* first; op to buf and epoch are the owner's to set */
@@ -66,10 +45,8 @@ struct block_io {
 
 	/* private to the block layer */
 	void (*ask)(void *v, struct rbp_io *io); /* block_io_ask() */
-	_Atomic enum block_io_state state;
-	int res;		 /* of BLOCK_IO_ENDED */
-	struct block_io *next;	 /* in a list of its queue */
-	struct block_slot *slot; /* NULL: of this tree */
+	bool is_submitted;     /* to a store or layer of this tree */
+	struct block_io *next; /* waits for a handle */
 	_Alignas(16) uint8_t scratch[BLOCK_IO_SCRATCH];
 };
 
@@ -85,19 +62,10 @@ struct rbp_queue {
 	/* rbp_plugin.submit() and its volume, or the helper threads. */
 	void (*submit)(void *v, struct rbp_io *io);
 	void *v;
-	void *data;	    /* the backend's own: rbp_io.queue_data */
-	const void *thread; /* the thread that submits; NULL: none has yet */
+	void *data; /* the backend's own: rbp_io.queue_data */
 	struct plugin_events events;
-	unsigned int ended_cnt; /* I/Os that have ended */
-	/* Each I/O of a loaded plugin gets a slot. */
-	uint8_t *slots;
-	struct block_slot *free;
-	struct block_io *waiting; /* for a slot, oldest first */
-	struct block_io **waiting_end;
-	/* I/Os that ended on other threads, newest first, and the message about
-	 * them. The message is under way while the list is not empty. */
-	_Atomic(struct block_io *) ended;
-	struct reactor_msg ended_msg;
+	unsigned int ended_cnt;	   /* I/Os that have ended */
+	struct plugin_ios *plugin; /* NULL: a backend of this tree */
 };
 
 /* Submits @bio to @be; backend_accepts() must be true for it. done() may be
@@ -109,12 +77,27 @@ void block_io_submit(struct backend *be, struct block_io *bio);
 void block_io_ask(struct backend *be, struct block_io *bio,
 		  void (*ask)(void *v, struct rbp_io *io));
 
-/* rbp_host has these functions; the code of this tree may call them directly.
- * Thread: of the first any, of the others the worker. */
+/* For backends of this tree, as rbp_host.done and forward. */
 void block_io_done(struct rbp_io *io, int res);
-struct rbp_io *block_io_child(struct rbp_io *io);
-void block_io_below(struct rbp_io *io);
 void block_io_forward(struct rbp_io *io);
+
+/* ---- for plugin_io.c ---- */
+
+/* Gives @io, which is that of @bio or a copy, to the backend of @q. */
+void block_io_start(struct rbp_queue *q, struct block_io *bio,
+		    struct rbp_io *io);
+
+/* Checks the answer of a backend, so that no caller needs to. Returns the result. */
+int block_io_judge(struct rbp_io *io, int res);
+
+/* If @res says that a flush has failed, every flush that ends later fails, too, even
+ * if it began before: a store may report lost writes to one flush only. Thread:
+ * any. */
+void block_io_note_failure(const struct rbp_io *io, int res);
+
+/* True, with a line in the log, if the backend below that of @q does not accept
+ * @bio. */
+bool block_io_is_refused(struct rbp_queue *q, const struct block_io *bio);
 
 /* Thread: setup. 0 or a negative errno. */
 int block_queue_open(struct backend *be, struct block_worker *w,

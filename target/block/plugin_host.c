@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "target/block/backend.h"
 #include "target/block/plugin_events.h"
+#include "target/block/plugin_io.h"
 #include "target/block/plugin_load.h"
 
 /* ---- the log ---- */
@@ -116,11 +117,11 @@ static void host_path_changed(struct rbp_vol *vol)
 static const struct rbp_host host = {
 	.size = sizeof(host),
 	.version = RDMA_BLOCK_VERSION,
-	.done = block_io_done,
+	.done = plugin_io_done,
 	.log = plugin_host_log,
 	.resized = host_resized,
-	.child = block_io_child,
-	.below = block_io_below,
+	.child = plugin_io_child,
+	.below = plugin_io_below,
 	.watch_add = host_watch_add,
 	.watch_set = plugin_watch_set,
 	.watch_del = plugin_watch_del,
@@ -130,7 +131,7 @@ static const struct rbp_host host = {
 	.timer_del = plugin_timer_del,
 	.path_changed = host_path_changed,
 	.notes = backend_notes_came,
-	.forward = block_io_forward,
+	.forward = plugin_io_forward,
 };
 
 const struct rbp_host *backend_plugin_host(void)

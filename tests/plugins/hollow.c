@@ -5,9 +5,12 @@
  * hole. It says that writes are stable when they have ended.
  */
 
+#include <stddef.h>
+
 #include <rdma_block_plugin.h>
 
 static const struct rbp_host *host;
+static int twice;
 
 static int layer_open(struct rbp_vol *vol, const char *location,
 		      const struct rbp_arg *args, void **ret_v,
@@ -15,6 +18,7 @@ static int layer_open(struct rbp_vol *vol, const char *location,
 {
 	info->caps &= ~(uint32_t)RBP_WRITE_CACHE;
 	info->durability = RBP_STABLE_WHEN_ENDED;
+	twice = args->name != NULL;
 	*ret_v = info;
 	return 0;
 }
@@ -37,11 +41,17 @@ static void layer_submit(void *v, struct rbp_io *io)
 		break;
 	default:
 		host->forward(io);
+		if (twice)
+			host->done(io, 0);
 	}
 }
 
 const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 {
+	static const struct rbp_param params[] = {
+		{ "twice", RBP_BOOL, NULL, "ends what it has forwarded" },
+		{ NULL, RBP_STRING, NULL, NULL },
+	};
 	static struct rbp_plugin plugin;
 
 	host = h;
@@ -49,6 +59,7 @@ const struct rbp_plugin *rdma_block_plugin_1(const struct rbp_host *h)
 	plugin.name = "hollow";
 	plugin.version = "1";
 	plugin.help = "wrong about holes";
+	plugin.params = params;
 	plugin.is_layer = 1;
 	plugin.open = layer_open;
 	plugin.close = layer_close;

@@ -15,7 +15,8 @@
 
 static const struct rbp_host *host;
 static const char *lie;
-static int flushes;
+static int flushes; /* "late": other I/Os */
+static struct rbp_io *ended;
 static char bytes[BYTES];
 
 static int is_lie(const char *name)
@@ -107,6 +108,11 @@ static void store_submit(void *v, struct rbp_io *io)
 		host->done(io, -EIO);
 		return;
 	}
+	if (is_lie("late") && flushes++) {
+		host->done(ended, 0);
+		return;
+	}
+	ended = io;
 	/* The sandbox of rdma-target does not allow it. */
 	if (is_lie("memfd"))
 		close(memfd_create("liar", MFD_CLOEXEC));

@@ -831,10 +831,21 @@ static void flush_that_was_not_done_is_done_later(void **state)
 	}
 }
 
-/* If two threads had one I/O, its data would be mixed up. The process ends
- * first. */
+/* If two threads had one I/O, or one were ended in place of another, data would be
+ * mixed up. The process ends first. */
+static const struct twice_row {
+	const char *name;
+	const char *spec;
+} twice_rows[] = {
+	{ "at once", "liar:twice" },
+	{ "when its owner has begun another one in its place", "liar:late" },
+	{ "when the backend below has it",
+	  "async:1048576,hold=on,layer=hollow,twice=on" },
+};
+
 static void io_that_is_ended_twice_ends_the_process(void **state)
 {
+	const struct twice_row *row = *state;
 	int status;
 	pid_t pid = fork();
 
@@ -843,8 +854,9 @@ static void io_that_is_ended_twice_ends_the_process(void **state)
 		struct rig r = { 0 };
 		uint8_t buf[IO_LEN];
 
-		rig_open(&r, "liar:twice");
-		run(&r, RBP_READ, 0, IO_LEN, buf);
+		rig_open(&r, row->spec);
+		for (unsigned int i = 0; i < 2; i++)
+			run(&r, RBP_READ, 0, IO_LEN, buf);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -1171,7 +1183,7 @@ int main(void)
 	T_ADD(&t, blocking_flushes_leave_threads_to_reads);
 	T_ADD_ROWS(&t, beside_rows, flush_beside_one_that_fails);
 	T_ADD(&t, flush_that_was_not_done_is_done_later);
-	T_ADD(&t, io_that_is_ended_twice_ends_the_process);
+	T_ADD_ROWS(&t, twice_rows, io_that_is_ended_twice_ends_the_process);
 	T_ADD(&t, layer_changes_what_passes);
 	T_ADD(&t, layers_stand_on_each_other);
 	T_ADD(&t, qos_limits_requests);
