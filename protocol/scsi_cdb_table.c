@@ -1124,6 +1124,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 			   0xff, 0, 0 },
 		.alloc_len = { 10, 4 },
 		.fields = fields_copy_results,
+		.note = "A result is kept until a LOGICAL UNIT RESET or the "
+			"loss of the nexus. A nexus keeps 16.",
 	},
 	{
 		.name = "RECEIVE COPY OPERATING PARAMETERS",

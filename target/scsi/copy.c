@@ -94,6 +94,7 @@ enum copy_status {
 #define RECORD_KEY(lun, id) \
 	(1ull << 63 | (uint64_t)(lun) << 55 | (uint64_t)(id) << 47)
 #define RECORD_KEY_MASK (~0ull << 47)
+#define RECORD_LUN_MASK (~0ull << 55)
 #define RECORD_KIB_MAX	0x7fffffffu
 
 static uint64_t record_key(const struct scsi_task *task, uint8_t list_id)
@@ -128,6 +129,18 @@ static void record(const struct scsi_task *task, enum copy_status status)
 		atomic_store(find_record(task->nexus, key),
 			     key | (uint64_t)status << 39 |
 				     (uint64_t)c->next << 31 | kib);
+}
+
+void scsi_copies_forget(struct scsi_nexus *nexus, unsigned int lun)
+{
+	for (unsigned int i = 0; i < SCSI_NEXUS_COPIES; i++) {
+		uint64_t record = atomic_load(&nexus->copies[i]);
+
+		/* A copy that another worker begins meanwhile keeps its own. */
+		if ((record & RECORD_LUN_MASK) == RECORD_KEY(lun, 0))
+			atomic_compare_exchange_strong(&nexus->copies[i],
+						       &record, 0);
+	}
 }
 
 static int copy_status(struct scsi_task *task, void *buf, size_t cap,

@@ -92,6 +92,10 @@ bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
 			   uint64_t lba, uint64_t cnt, bool exclusive,
 			   void (*held)(struct block_hold *hold));
 
+/* Discards the results of the copies that @nexus has asked LUN @lun for.
+ * Thread: any. */
+void scsi_copies_forget(struct scsi_nexus *nexus, unsigned int lun);
+
 /* Continues a task that has waited for something other than a block command.
  * @more is what the following step has returned. */
 void scsi_task_run(struct scsi_task *task, bool more);

@@ -83,6 +83,7 @@ void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun)
 	atomic_store(&nexus->writers[lun], NULL);
 	atomic_store(&nexus->reserved[lun], 0);
 	atomic_store(&nexus->deferred[lun], 0);
+	scsi_copies_forget(nexus, lun);
 	/* Everything pending for the former volume of this LUN is void. */
 	atomic_store(&nexus->ua[lun], SCSI_UA_POWER_ON);
 }
@@ -100,6 +101,8 @@ void scsi_nexus_lost(struct scsi_nexus *nexus)
 {
 	scsi_nexus_attention(nexus, -1, SCSI_UA_NEXUS_LOSS);
 	end_reservations(nexus);
+	for (unsigned int i = 0; i < LUNS_MAX; i++)
+		scsi_copies_forget(nexus, i);
 }
 
 void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
@@ -189,6 +192,23 @@ void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
 	scsi_attention_others(luns, vol, /* except= */ NULL, SCSI_UA_LUN_RESET);
 }
 
+static void reset_copies(struct lun_map *luns, const struct volume *vol)
+{
+	struct list *it;
+
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_for_each(it, &luns->nexuses) {
+		struct scsi_nexus *nexus =
+			container_of(it, struct scsi_nexus, node);
+
+		for (unsigned int i = 0; i < LUNS_MAX; i++) {
+			if (scsi_nexus_slot(nexus, i) == vol)
+				scsi_copies_forget(nexus, i);
+		}
+	}
+	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
 /* An initiator that was told of the reset may already have read the old
  * values. */
 static void reset_changes(struct unit_turn *turn)
@@ -211,6 +231,8 @@ static void reset_turn(struct unit_turn *turn, int err)
 {
 	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
 
+	/* Now, because a copy that the reset has ended left a result, too. */
+	reset_copies(r->luns, r->vol);
 	unit_state_set_modes(r->vol, &r->vol->info.mode_saved,
 			     /* save= */ false, reset_changes, reset_changed);
 }

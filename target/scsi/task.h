@@ -62,7 +62,8 @@ struct scsi_nexus {
 	struct srp_port_id initiator;
 	_Atomic uint32_t ua[LUNS_MAX];
 	_Atomic uint64_t deferred[LUNS_MAX]; /* scsi_nexus_defer() */
-	/* The results of its last copies; private to copy.c. */
+	/* The results of its last copies, until a reset of their unit or the
+	 * loss of the nexus (SPC-4, held data); private to copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
 	flush_writer_ref writers[LUNS_MAX];  /* flush_record.h */
@@ -120,8 +121,8 @@ void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 /* Ends the prevention of removal by all nexuses of an initiator port. */
 void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
 			     const struct srp_port_id *port);
-/* I_T nexus loss: raises the unit attention and ends the reservation of
- * RESERVE. */
+/* I_T nexus loss: raises the unit attention, ends the reservation of RESERVE,
+ * and discards the results of copies (SPC-4, RECEIVE COPY STATUS). */
 void scsi_nexus_lost(struct scsi_nexus *nexus);
 /* Logical unit reset, without the commands, which the port ends. Raises a unit
  * attention for all nexuses, and ends what a reset ends. */
@@ -137,8 +138,9 @@ struct scsi_reset {
 	struct unit_turn turn; /* private */
 };
 
-/* Makes the saved mode values current. If this switches the cache off, flushes
- * it first. Then calls reset->done(), maybe from within. Thread: @w. */
+/* Discards the results of the unit's copies, and makes the saved mode values
+ * current. If this switches the cache off, flushes it first. Then calls
+ * reset->done(), maybe from within. Thread: @w. */
 void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w);
 
 enum scsi_task_verdict {

@@ -305,6 +305,74 @@ static void status_of_copies(void **state)
 	stop();
 }
 
+static void reset_done(struct scsi_reset *reset, int err)
+{
+	assert_int_equal(err, 0);
+}
+
+static void lose_nexus(void)
+{
+	scsi_nexus_lost(&t_disk.nexus);
+}
+
+static void reset_lun(unsigned int lun)
+{
+	struct scsi_reset reset = {
+		.luns = &t_disk.luns,
+		.vol = t_disk.luns.vol[lun],
+		.done = reset_done,
+	};
+
+	scsi_unit_reset(reset.luns, reset.vol);
+	scsi_reset_finish(&reset, &t_disk.worker);
+}
+
+static void reset_unit(void)
+{
+	reset_lun(0);
+}
+
+static void reset_other_unit(void)
+{
+	reset_lun(RAM_LUN);
+}
+
+/* Another volume gets the LUN. */
+static void lose_volume(void)
+{
+	scsi_nexus_gain(&t_disk.nexus, 0);
+}
+
+static const struct forget_row {
+	const char *name;
+	void (*event)(void);
+	bool is_kept;
+} forget_rows[] = {
+	{ "LUN RESET", reset_unit },
+	{ "LUN RESET of another unit", reset_other_unit, .is_kept = true },
+	{ "loss of the nexus", lose_nexus },
+	{ "another volume", lose_volume },
+};
+
+/* SPC-4, RECEIVE COPY STATUS: until when a result is held. */
+static void result_of_a_copy_is_kept_until(void **state)
+{
+	const struct forget_row *row = *state;
+	uint8_t list[LIST_LEN];
+
+	start(T_THIN);
+	make_list(list);
+	send_list(list);
+	row->event();
+	atomic_store(&t_disk.nexus.ua[0], 0);
+	if (row->is_kept)
+		expect_status("84 00 05 00*10 fc", "good",
+			      "00 00 00 08 01 00 01 01 00 00 00 01");
+	else
+		expect_status("84 00 05 00*10 fc", "05/24/00 CDB 2.7", "");
+	stop();
+}
+
 static void operating_parameters(void **state)
 {
 	start(T_THIN);
@@ -528,6 +596,7 @@ int main(void)
 
 	T_ADD_ROWS(&t, rows, copy);
 	T_ADD(&t, status_of_copies);
+	T_ADD_ROWS(&t, forget_rows, result_of_a_copy_is_kept_until);
 	T_ADD(&t, operating_parameters);
 	T_ADD(&t, copy_without_a_write_cache_is_stable);
 	T_ADD(&t, copy_finds_a_volume_that_is_being_formatted);
