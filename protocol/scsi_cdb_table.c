@@ -771,11 +771,11 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "SANITIZE, OVERWRITE",
 		.clause = "SBC-3 5.24",
-		.note = "Accepts a count, a pattern, INVERT, IMMED and "
-			"AUSE. Meanwhile other commands get NOT READY with "
-			"the progress. The job continues when the command "
-			"is aborted and, with `--state-dir`, after a "
-			"restart.",
+		.note = "Accepts a count, a pattern, INVERT, IMMED and AUSE. "
+			"Meanwhile other commands get NOT READY with the "
+			"progress. The job continues when the command is "
+			"aborted. If the target ends first, it has failed "
+			"(reported after a restart with `--state-dir`).",
 		.opcode = 0x48,
 		.service_action = 0x01,
 		.cdb_len = 10,

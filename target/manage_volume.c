@@ -195,7 +195,6 @@ static void manage_run_serve(struct server *s, void *arg)
 
 	port_volume_added(&s->port, v->vol);
 	manage_count_attached(s);
-	server_start_volume(s, v->vol);
 }
 
 static void manage_evicted(struct task_mgmt_eviction *ev)

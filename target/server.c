@@ -448,7 +448,6 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_enter_sandbox,
 		server_start_threads,
 		server_write_pidfile,
-		server_start_volumes,
 #if HAVE_JSON
 		server_manage_start,
 #endif

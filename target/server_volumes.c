@@ -119,12 +119,32 @@ int server_open_volumes(struct server *s, struct error *e)
 	return server_check_volumes(luns, e);
 }
 
+static void server_log_identity(const struct server *s,
+				const struct volume *vol)
+{
+	if (vol->identity != VOLUME_BY_PATH)
+		return;
+	volume_log(
+		LOG_NOTICE, NULL, vol,
+		"%s has no identifier of its own, and its path may be that of "
+		"another store after a restart; give it one with ,serial=%s",
+		vol->path,
+		s->opt->state_dir
+			? " (until then APTPL, saved mode values, FORMAT "
+			  "UNIT and SANITIZE are refused)"
+			: "");
+}
+
 int server_load_state(struct server *s, struct volume *vol, struct error *e)
 {
 	int err = s->opt->state_dir ? unit_state_load(vol, s->opt->state_dir, e)
 				    : 0;
 
-	return err ? err : unit_share_start(vol, &s->luns, e);
+	if (!err)
+		err = unit_share_start(vol, &s->luns, e);
+	if (!err)
+		server_log_identity(s, vol);
+	return err;
 }
 
 int server_load_states(struct server *s, struct error *e)
@@ -164,36 +184,6 @@ int server_attach_volumes(struct server *s, struct error *e)
 		}
 	}
 	return err;
-}
-
-static void server_log_identity(const struct server *s,
-				const struct volume *vol)
-{
-	if (vol->identity != VOLUME_BY_PATH)
-		return;
-	volume_log(
-		LOG_NOTICE, NULL, vol,
-		"%s has no identifier of its own, and its path may be that of "
-		"another store after a restart; give it one with ,serial=%s",
-		vol->path,
-		s->opt->state_dir
-			? " (until then APTPL, saved mode values, FORMAT "
-			  "UNIT and SANITIZE are refused)"
-			: "");
-}
-
-void server_start_volume(struct server *s, struct volume *vol)
-{
-	server_log_identity(s, vol);
-	volume_job_resume(vol, &s->workers[0].block);
-}
-
-/* All steps that can fail are done, and no initiator is logged in yet. */
-int server_start_volumes(struct server *s, struct error *e)
-{
-	for (unsigned int i = 0; i < s->luns.cnt; i++)
-		server_start_volume(s, s->luns.vol[i]);
-	return 0;
 }
 
 int server_register_volumes(struct server *s, struct error *e)

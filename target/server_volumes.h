@@ -33,10 +33,6 @@ int server_register_volumes(struct server *s, struct error *e);
 /* Takes the volumes from @w. Thread: that of the worker, or setup. */
 void server_detach_volumes(struct server *s, struct worker *w);
 
-/* Every worker has @vol: continues the jobs of before this start. */
-void server_start_volume(struct server *s, struct volume *vol);
-int server_start_volumes(struct server *s, struct error *e);
-
 /* Tells initiators if @vol has grown. Return: 1: it has grown; 0; -errno: it
  * was logged. */
 int server_measure_volume(struct server *s, struct volume *vol);

@@ -13,8 +13,8 @@
 
 #define FIRST_LINE_1 "rdma-target state 1"
 #define FIRST_LINE   "rdma-target state 2"
-/* The longest is that of a SANITIZE with its pattern. */
-#define LINE_MAX_LEN (2 * STATE_PATTERN_MAX + 128)
+/* The longest that was ever written: a SANITIZE with a pattern of 4096 bytes. */
+#define LINE_MAX_LEN (2 * 4096 + 128)
 
 /* ---- parse ---- */
 
@@ -135,59 +135,16 @@ static int parse_reservation(struct parser *p, const char *t)
 	return 0;
 }
 
-/* Reads all of @t, two digits a byte; at least one byte. */
-static bool take_pattern(const char *t, struct state_job *job)
-{
-	size_t digits = strlen(t);
-
-	job->pattern_len = (uint32_t)(digits / 2);
-	return digits && digits % 2 == 0 && digits / 2 <= STATE_PATTERN_MAX &&
-	       take_hex(&t, job->pattern, digits / 2);
-}
-
-/* The count, 1 ... 31 as in the CDB, and the pattern; or 0. */
-static bool take_overwrite(const char **t, struct state_job *job)
-{
-	char *end;
-	unsigned long cnt;
-
-	if (!take_word(t, " overwrite=") || **t < '0' || **t > '9')
-		return false;
-	cnt = strtoul(*t, &end, 10);
-	*t = end;
-	job->overwrite_cnt = (unsigned int)cnt;
-	return cnt <= 31;
-}
-
-static int parse_running(struct parser *p, const char *t)
-{
-	struct state_job *job = &p->state.job;
-
-	job->state = VOLUME_SANITIZING;
-	if (!take_bool(&t, "lenient=", &job->lenient) ||
-	    !take_overwrite(&t, job) ||
-	    !take_bool(&t, " invert=", &job->invert) ||
-	    !take_bool(&t, " scrub=", &job->scrub) ||
-	    !take_bool(&t, " erase=", &job->erase))
-		return bad(p, "not a SANITIZE");
-	if (!job->overwrite_cnt)
-		return *t || !job->erase ? bad(p, "not a SANITIZE") : 0;
-	if (!take_word(&t, " ") || !take_pattern(t, job))
-		return bad(p, "not a SANITIZE");
-	return 0;
-}
-
 static int parse_sanitize(struct parser *p, const char *t)
 {
 	struct state_job *job = &p->state.job;
+	bool is_old = take_word(&t, "running ");
 
 	if (job->state != VOLUME_READY)
 		return bad(p, "a second job");
-	if (take_word(&t, "running "))
-		return parse_running(p, t);
 	job->state = VOLUME_SANITIZE_FAILED;
-	if (!take_word(&t, "failed ") ||
-	    !take_bool(&t, "lenient=", &job->lenient) || *t)
+	if ((!is_old && !take_word(&t, "failed ")) ||
+	    !take_bool(&t, "lenient=", &job->lenient) || (*t && !is_old))
 		return bad(p, "not a SANITIZE");
 	return 0;
 }
@@ -370,37 +327,12 @@ static void add_pr(struct text *t, const struct scsi_pr *pr)
 	state_file_add(t, "\n");
 }
 
-static void add_running(struct text *t, const struct state_job *job)
-{
-	state_file_add(
-		t,
-		"sanitize running lenient=%d overwrite=%u invert=%d scrub=%d "
-		"erase=%d",
-		job->lenient, job->overwrite_cnt, job->invert, job->scrub,
-		job->erase);
-	if (job->overwrite_cnt)
-		state_file_add(t, " ");
-	for (uint32_t i = 0; job->overwrite_cnt && i < job->pattern_len; i++)
-		state_file_add(t, "%02x", job->pattern[i]);
-	state_file_add(t, "\n");
-}
-
 static void add_job(struct text *t, const struct state_job *job)
 {
-	switch (job->state) {
-	case VOLUME_READY:
-		break;
-	case VOLUME_FORMATTING:
-	case VOLUME_FORMAT_FAILED:
+	if (job->state == VOLUME_FORMAT_FAILED)
 		state_file_add(t, "format failed\n");
-		break;
-	case VOLUME_SANITIZING:
-		add_running(t, job);
-		break;
-	case VOLUME_SANITIZE_FAILED:
+	else if (job->state == VOLUME_SANITIZE_FAILED)
 		state_file_add(t, "sanitize failed lenient=%d\n", job->lenient);
-		break;
-	}
 }
 
 static void add_store(struct text *t, const struct state_store *store)

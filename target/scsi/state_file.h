@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What of a volume survives a restart: registrations and the reservation that
- * were made with APTPL, saved mode values, and a FORMAT UNIT or SANITIZE that
+ * were made with APTPL, saved mode values, and that a FORMAT UNIT or SANITIZE
  * did not come to its end. A small text file per volume:
  *
  *	rdma-target state 2
@@ -11,8 +11,11 @@
  *	reservation 3 0000...(the holder; none for types 7 and 8)
  *	format failed
  *	sanitize failed lenient=1
- *	sanitize running lenient=0 overwrite=3 invert=1 scrub=0 erase=0 f0...
  *	end
+ *
+ * A job counts as failed from before it begins until its end has been written,
+ * and nothing in the file makes one begin. Before 0.1.0, "sanitize running ..."
+ * said what was left to do; it is read as "failed".
  *
  * The second line says which store that was (store_id.h): the rest is for no
  * other. Version 1 does not have it.
@@ -42,21 +45,10 @@ enum volume_state {
 	VOLUME_SANITIZE_FAILED,
 };
 
-/* The longest pattern of a SANITIZE: the largest block. Bytes. */
-#define STATE_PATTERN_MAX 4096
-
-/* The part of a volume's job (volume_job.h) that must survive. A FORMAT UNIT
- * counts as failed until it has ended. */
+/* Whether a volume's job (volume_job.h) has come to its end. */
 struct state_job {
-	enum volume_state state;
-	bool lenient; /* SANITIZING, SANITIZE_FAILED */
-	/* SANITIZING: as in struct volume_job_plan */
-	unsigned int overwrite_cnt;
-	bool invert;
-	bool scrub;
-	bool erase;
-	uint32_t pattern_len;
-	uint8_t pattern[STATE_PATTERN_MAX];
+	enum volume_state state; /* READY, FORMAT_FAILED or SANITIZE_FAILED */
+	bool lenient;		 /* SANITIZE_FAILED */
 };
 
 /* The store for which the file was written. */

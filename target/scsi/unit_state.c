@@ -237,8 +237,8 @@ static const char *or_none(const char *lasting)
 
 /*
  * True if @file was written for this store. It still is after the store has
- * grown. A job continues only on a store that is surely the same, and does all of
- * it: it begins again.
+ * grown. A failed job keeps all others off a store, so that store must surely be
+ * the same.
  */
 static bool is_of_store(const struct volume *vol, const struct state_file *file,
 			char *why, size_t len)

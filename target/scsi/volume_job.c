@@ -124,7 +124,7 @@ static void write_end(struct unit_turn *turn, int err)
 	unit_state_set_job(job->vol, &now, end_written);
 }
 
-/* A job that ends with the process stays in the file as not ended. */
+/* A job that ends with the process stays in the file as failed. */
 static void job_end(struct volume_job *job, int err)
 {
 	job->err = err;
@@ -342,32 +342,19 @@ static void begin_written(struct unit_turn *turn, int err)
 			  drained);
 }
 
-/* Why the job does not begin although its command was let in; or 0. What SWP
- * protects may still be sanitized to the end: the job began before. */
+/* Why the job does not begin although its command was let in; or 0. */
 static int job_obstacle(const struct volume_job *job)
 {
-	const struct unit_state *st = &job->vol->state;
-
-	if (st->medium != UNIT_MEDIUM_IN)
+	if (job->vol->state.medium != UNIT_MEDIUM_IN)
 		return -ENOMEDIUM;
-	if (volume_is_protected(job->vol) && st->job.state != VOLUME_SANITIZING)
-		return -EACCES;
-	return 0;
+	return volume_is_protected(job->vol) ? -EACCES : 0;
 }
 
 static void write_begin(struct unit_turn *turn, int err)
 {
 	struct volume_job *job = container_of(turn, struct volume_job, turn);
-	const struct volume_job_plan *plan = &job->plan;
-	struct state_job now = {
-		.state = plan->state,
-		.lenient = plan->lenient,
-		.overwrite_cnt = plan->overwrite_cnt,
-		.invert = plan->invert,
-		.scrub = plan->scrub,
-		.erase = plan->erase,
-		.pattern_len = plan->pattern_len,
-	};
+	struct state_job now = { .state = state_after(job, -EINTR),
+				 .lenient = job->plan.lenient };
 
 	err = job_obstacle(job);
 	if (job->left || err) {
@@ -375,7 +362,6 @@ static void write_begin(struct unit_turn *turn, int err)
 		publish(job, job->from, job->left ? 0 : err);
 		return;
 	}
-	memcpy(now.pattern, job->pattern, plan->pattern_len);
 	unit_state_set_job(job->vol, &now, begin_written);
 }
 
@@ -418,48 +404,19 @@ void volume_job_leave(struct volume *vol)
 
 void volume_job_restore(struct volume *vol, const struct state_job *job)
 {
-	enum volume_state state = job->state;
+	bool is_format = job->state == VOLUME_FORMAT_FAILED;
 
-	if (state == VOLUME_READY)
+	if (job->state == VOLUME_READY)
 		return;
-	volume_log(LOG_WARNING, NULL, vol, "%s has not come to its end",
-		   state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT" : "SANITIZE");
-	if (state == VOLUME_SANITIZING)
-		state = VOLUME_SANITIZE_FAILED;
+	volume_log(LOG_ERROR, NULL, vol,
+		   "%s has not come to its end, so the volume is not ready: an "
+		   "initiator must send %s again; or, if the data is good all "
+		   "the same, remove the state file %s while the volume is not "
+		   "served",
+		   is_format ? "FORMAT UNIT" : "SANITIZE",
+		   is_format ? "FORMAT UNIT" : "SANITIZE", vol->state.path);
 	atomic_store(&vol->job.lenient, job->lenient);
-	atomic_store(&vol->job.state, state);
-}
-
-void volume_job_resume(struct volume *vol, struct block_worker *w)
-{
-	const struct state_job *was = &vol->state.job;
-	struct volume_job_plan plan = {
-		.state = VOLUME_SANITIZING,
-		.overwrite_cnt = was->overwrite_cnt,
-		.invert = was->invert,
-		.pattern = was->pattern,
-		.pattern_len = was->pattern_len,
-		.scrub = was->scrub,
-		.lenient = was->lenient,
-		.erase = was->erase,
-	};
-	int err;
-
-	if (was->state != VOLUME_SANITIZING || vol->read_only)
-		return;
-	if (vol->info.no_jobs) {
-		volume_log(LOG_ERROR, NULL, vol,
-			   "SANITIZE does not go on, as other targets may have "
-			   "served the volume since it began");
-		return;
-	}
-	err = volume_job_start(vol, w, VOLUME_SANITIZE_FAILED, &plan,
-			       /* immed= */ false, NULL, NULL);
-	if (err)
-		volume_log(LOG_ERROR, NULL, vol, "SANITIZE cannot go on: %s",
-			   strerror(-err));
-	else
-		volume_log(LOG_NOTICE, NULL, vol, "SANITIZE starts again");
+	atomic_store(&vol->job.state, job->state);
 }
 
 bool volume_job_clear_failure(struct volume *vol, enum volume_state failed)

@@ -11,9 +11,9 @@
  *
  * With a state directory, a job begins when its beginning has been written, and
  * has ended when its end has been written. The next start therefore finds jobs
- * that the process did not finish. A volume that was being formatted then has a
- * format that failed. A sanitize operation starts again from the beginning
- * (SBC-4 4.11.2, as after a loss of power).
+ * that the process did not finish, as failed. Nothing begins one again but a
+ * command (SBC-3, FORMAT UNIT, SANITIZE): meanwhile somebody may have put other
+ * data on the store.
  */
 #ifndef TARGET_SCSI_VOLUME_JOB_H
 #define TARGET_SCSI_VOLUME_JOB_H
@@ -105,10 +105,8 @@ int volume_job_start(struct volume *vol, struct block_worker *w,
  * still waits for its turn does not begin. Thread: that of volume_job_start(). */
 void volume_job_leave(struct volume *vol);
 
-/* Loads what was written about a job before this start. Thread: setup. */
+/* Loads whether a job before this start has failed. Thread: setup. */
 void volume_job_restore(struct volume *vol, const struct state_job *job);
-/* Continues a sanitize operation. Thread: setup, when @w can do I/O. */
-void volume_job_resume(struct volume *vol, struct block_worker *w);
 
 /* Leaves a failed state, if the volume is in it. Thread: any. */
 bool volume_job_clear_failure(struct volume *vol, enum volume_state failed);

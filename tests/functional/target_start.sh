@@ -455,14 +455,16 @@ store size=$((8 << 20)) block-size=512 lasting=$(mark_of "$work/disk.img") here=
 sanitize running lenient=0 overwrite=2 invert=1 scrub=0 erase=0 f0
 end
 END
-start resumed "${here[@]}" "${disk[@]}" --state-dir "$work/state"
-wait_until grep -q 'SANITIZE is done' "$work/resumed.log"
-! grep -q sanitize "$state" &&
-	[ "$(head -c 16M "$work/disk.img" | tr -d '\360' | wc -c)" = 0 ]
-result "SANITIZE starts again after kill -9, of a store that has grown, too" $? \
-	"$(cat "$state" "$work/resumed.log")"
+cp "$work/disk.img" "$work/before.img"
+start failed "${here[@]}" "${disk[@]}" --state-dir "$work/state"
 kill "$pid"
 wait "$pid"
+grep -q 'SANITIZE has not come to its end' "$work/failed.log" &&
+	! grep -q 'SANITIZE ended' "$work/failed.log" &&
+	cmp "$work/disk.img" "$work/before.img"
+result "SANITIZE of before kill -9 does not begin again" $? \
+	"$(cat "$state" "$work/failed.log")"
+rm "$work/before.img"
 
 # --- resources of an idle target ---
 

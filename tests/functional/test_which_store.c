@@ -467,18 +467,6 @@ static void leave(enum left left, unsigned int lun)
 	t_peer_hang_up(&peer);
 }
 
-static void expect_left(enum left left, unsigned int lun)
-{
-	if (left == LEFT_RESERVATION) {
-		assert_true(log_has("persistent registrations restored: 1,"));
-		assert_int_equal(overwritten((int)lun), 0);
-	} else {
-		await_log("SANITIZE is done");
-		assert_int_equal(overwritten((int)lun), STORE_LEN);
-	}
-	assert_int_equal(overwritten(1 - (int)lun), 0);
-}
-
 /*
  * @moved: each device gets the number of the other one. @switched: each path
  * leads to the place of the other one. A device that has an identity is found
@@ -503,14 +491,17 @@ static void play(enum kind kind, const char *options, enum left left,
 	}
 	if (starts(options, "")) {
 		assert_true(same || (kind == MAPPERS && !*options));
-		expect_left(left, lun);
+		assert_true(log_has(left == LEFT_RESERVATION
+					    ? "registrations restored: 1,"
+					    : "SANITIZE has not come to its "
+					      "end"));
 		t_target_stop(&target);
 	} else {
 		assert_false(same);
 		expect_refusal((int)lun);
-		for (int i = 0; i < 2; i++)
-			assert_int_equal(overwritten(i), before[i]);
 	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(overwritten(i), before[i]);
 	remove_stores();
 }
 
@@ -623,8 +614,7 @@ static void replaced_file_is_another(void **state)
 	remove_stores();
 }
 
-/* A store that has grown is still the same. A job begins again, and does all of
- * it. */
+/* A store that has grown is still the same. */
 static const struct size_row {
 	const char *name;
 	enum left left;

@@ -103,7 +103,6 @@ void t_disk_start_in(enum t_disk_store store, const char *state_dir)
 			unit_state_load(t_disk.luns.vol[0], state_dir, &e), 0);
 	assert_int_equal(unit_share_start(t_disk.luns.vol[0], &t_disk.luns, &e),
 			 0);
-	volume_job_resume(t_disk.luns.vol[0], &t_disk.worker);
 	t_disk.luns.vol[T_OTHER_LUN] = t_disk.luns.vol[0];
 	t_disk.luns.cnt = 2;
 	fill_store();

@@ -1005,41 +1005,6 @@ static void stop_jobs(void)
 		;
 }
 
-static void let_job_end(void)
-{
-	while (scsi_volume_is_busy(t_disk.luns.vol[0]))
-		t_disk_turn();
-}
-
-static void sanitize_goes_on_after_a_restart(void **state)
-{
-	static const struct step begin[STEPS] = {
-		{ 1, "48 a1 00*5 00 06", "82 00 00 02 f0 0f" },
-		TUR(1, "02/04/1b at 0"),
-	};
-	static const struct step begun[STEPS] = {
-		TUR(2, "02/04/1b at 0"),
-		READ(2, "02/04/1b at 0"),
-	};
-	static const struct step done[STEPS] = {
-		{ 1, "28 00 00*6 01", NULL, "good", "f0 0f f0 0f" },
-	};
-
-	make_dir(NULL);
-	t_disk_start_in(T_THIN, dir);
-	run_steps(begin);
-	stop_jobs();
-	restart();
-	run_steps(begun);
-	assert_true(t_disk.luns.vol[0]->job.plan.lenient);
-	let_job_end();
-	run_steps(done);
-	restart();
-	assert_false(scsi_volume_is_busy(t_disk.luns.vol[0]));
-	t_disk_stop();
-	remove_dir();
-}
-
 static const struct job_row {
 	const char *name;
 	struct step begin[STEPS];
@@ -1053,6 +1018,20 @@ static const struct job_row {
 		     READ(2, "03/31/00"),
 		     { 1, "04 10", "00 00 00 00" } },
 	  .at_last = { TUR(1, "good") } },
+	/* Nothing begins it again but a command. */
+	{ "sanitize under way",
+	  .begin = { { 1, "48 a1 00*5 00 06", "82 00 00 02 f0 0f" } },
+	  .stops = true,
+	  .after = { TUR(1, "03/31/03"),
+		     READ(2, "03/31/03"),
+		     { 1, "48 1f" },
+		     { 1, "28 00 00*6 01", NULL, "good", "01 01" } },
+	  .at_last = { TUR(1, "good"), READ(2, "good") } },
+	{ "sanitize under way, restricted", .begin = { { 1, "48 82" } },
+	  .stops = true,
+	  .after = { TUR(1, "03/31/03"),
+		     { 1, "48 1f", NULL, "05/24/00 CDB 1.4" } },
+	  .at_last = { TUR(1, "03/31/03"), { 1, "48 02" }, TUR(1, "good") } },
 	{ "format done", .begin = { { 1, "04 10", "00 00 00 00" } },
 	  .after = { TUR(1, "good") }, .at_last = { TUR(1, "good") } },
 	{ "sanitize failed, restricted",
@@ -1454,28 +1433,6 @@ static void saved_write_protection_is_not_dropped_among_targets(void **state)
 	remove_dir();
 }
 
-/* Another target may have served the volume since the job began. */
-static void sanitize_does_not_go_on_among_targets(void **state)
-{
-	static const struct step begin[STEPS] = {
-		{ 1, "48 82" },
-		TUR(1, "02/04/1b at 0"),
-	};
-
-	make_dir(NULL);
-	t_disk_start_in(T_THIN, dir);
-	run_steps(begin);
-	stop_jobs();
-	t_disk.paths =
-		(struct backend_paths){ .cnt = 2, .own = 1, .active = 1 };
-	restart();
-	assert_false(scsi_volume_is_busy(t_disk.luns.vol[0]));
-	let_job_end();
-	assert_string_equal(t_store.log, "");
-	t_disk_stop();
-	remove_dir();
-}
-
 int main(void)
 {
 	static struct t_table t;
@@ -1496,7 +1453,6 @@ int main(void)
 	T_ADD(&t, state_in_use_is_not_taken);
 	T_ADD(&t, state_of_another_process_is_waited_for);
 	T_ADD(&t, nobody_else_waits_for_the_writing);
-	T_ADD(&t, sanitize_goes_on_after_a_restart);
 	T_ADD_ROWS(&t, job_rows, job);
 	T_ADD(&t, job_that_cannot_be_written_down_does_not_begin);
 	T_ADD_ROWS(&t, whose_rows, state_is_for_its_store_only);
@@ -1511,6 +1467,5 @@ int main(void)
 	T_ADD(&t, reservations_are_for_one_target);
 	T_ADD(&t, write_protection_and_wce_are_for_one_target);
 	T_ADD(&t, saved_write_protection_is_not_dropped_among_targets);
-	T_ADD(&t, sanitize_does_not_go_on_among_targets);
 	return t_run(&t);
 }
