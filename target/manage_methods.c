@@ -198,6 +198,9 @@ static const char *method_volume_state(const struct volume *vol)
 		return "sanitizing";
 	case VOLUME_SANITIZE_FAILED:
 		return "sanitize failed";
+	case VOLUME_UNSAVED:
+	case VOLUME_SAVING:
+		return "cannot save";
 	}
 	return "";
 }

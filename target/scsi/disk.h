@@ -176,7 +176,8 @@ bool scsi_task_fail_state(struct scsi_task *task);
 /* NOT READY: a job runs, or was running when this was decided. */
 bool scsi_task_fail_busy(struct scsi_task *task);
 
-/* True while FORMAT UNIT or SANITIZE runs. */
+/* True while FORMAT UNIT or SANITIZE runs, or the state is not saved: no command
+ * can leave that state. */
 bool scsi_volume_is_busy(const struct volume *vol);
 /* Sets the sense data if a job runs or has failed. False: the volume is ready. */
 bool scsi_volume_tell(const struct volume *vol, struct scsi_sense *ret_sense);

@@ -27,13 +27,18 @@ static const struct {
 				   SCSI_ASC_FORMAT_CORRUPTED, false },
 	[VOLUME_SANITIZE_FAILED] = { SCSI_KEY_MEDIUM_ERROR,
 				     SCSI_ASC_SANITIZE_FAILED, false },
+	[VOLUME_UNSAVED] = { SCSI_KEY_NOT_READY, SCSI_ASC_BECOMING_READY,
+			     false },
+	[VOLUME_SAVING] = { SCSI_KEY_NOT_READY, SCSI_ASC_BECOMING_READY,
+			    false },
 };
 
 bool scsi_volume_is_busy(const struct volume *vol)
 {
 	enum volume_state state = volume_state(vol);
 
-	return state == VOLUME_FORMATTING || state == VOLUME_SANITIZING;
+	return state != VOLUME_READY && state != VOLUME_FORMAT_FAILED &&
+	       state != VOLUME_SANITIZE_FAILED;
 }
 
 bool scsi_volume_tell(const struct volume *vol, struct scsi_sense *ret_sense)
@@ -210,8 +215,6 @@ static void exit_written(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = container_of(turn, struct scsi_task, turn);
 
-	if (!err)
-		volume_job_clear_failure(task->vol, VOLUME_SANITIZE_FAILED);
 	unit_turn_end(task->vol);
 	if (err)
 		scsi_task_fail_state(task);

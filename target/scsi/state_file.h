@@ -43,6 +43,8 @@ enum volume_state {
 	VOLUME_SANITIZING,
 	VOLUME_FORMAT_FAILED,
 	VOLUME_SANITIZE_FAILED,
+	VOLUME_UNSAVED, /* the state file may say something else */
+	VOLUME_SAVING,	/* the same, and it is being written again */
 };
 
 /* Whether a volume's job (volume_job.h) has come to its end. */

@@ -97,6 +97,7 @@ static void state_save_end(struct state_save *save, int err)
 	save->fd = -1;
 	if (err && save->step <= STEP_RENAME)
 		unlink(save->tmp_path);
+	save->unsure = err && save->step >= STEP_RENAME;
 	save->done(save, err);
 }
 

@@ -26,6 +26,8 @@ struct state_save {
 	uint32_t at;	   /* bytes written */
 	uint32_t len;
 	char *text; /* STATE_FILE_MAX */
+	/* For done(): it has failed, and what the file has is unknown. */
+	bool unsure;
 	void (*done)(struct state_save *save, int err);
 };
 
@@ -38,7 +40,7 @@ void state_save_fini(struct state_save *save);
 /*
  * Thread: @r. Replaces the file by @state, which is copied. @done is called
  * once, never from within. @err: 0: the state is stable; -errno: the file has
- * the old state or the new one.
+ * the old state, or, with save->unsure, the old one or the new one.
  */
 void state_save_start(struct state_save *save, struct reactor *r,
 		      const struct state_file *state,

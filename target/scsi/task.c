@@ -345,10 +345,13 @@ static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
 	if (!(flags & SCSI_CDB_NO_MEDIUM) &&
 	    scsi_volume_no_medium(task->vol, ret_sense))
 		return false;
-	return flags & SCSI_CDB_PASSES_JOB ||
-	       (flags & SCSI_CDB_PASSES_FAILED &&
-		!scsi_volume_is_busy(task->vol)) ||
-	       !scsi_volume_not_ready(task->vol, ret_sense);
+	if (flags & SCSI_CDB_PASSES_JOB ||
+	    (flags & SCSI_CDB_PASSES_FAILED &&
+	     !scsi_volume_is_busy(task->vol)) ||
+	    !scsi_volume_not_ready(task->vol, ret_sense))
+		return true;
+	volume_job_save_again(task->vol, task->worker);
+	return false;
 }
 
 static bool check_cdb(struct scsi_task *task, const struct scsi_cdb_info *row,

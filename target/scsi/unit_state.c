@@ -329,7 +329,7 @@ int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 		return error_set(e, err, "state directory %s: %s", dir,
 				 strerror(-err));
 	st->job = file.job;
-	volume_job_restore(vol, &st->job);
+	volume_job_restore(vol);
 	vol->info.mode_save = true;
 	if (file.has_modes)
 		take_modes(vol, &file.modes);
@@ -415,44 +415,6 @@ void unit_turn_end(struct volume *vol)
 
 /* ---- changes, by whoever has the turn ---- */
 
-static void saved(struct state_save *save, int err)
-{
-	struct unit_state *st = container_of(save, struct unit_state, save);
-	struct volume *vol = container_of(st, struct volume, state);
-
-	if (err) {
-		volume_log(LOG_ERROR, NULL, vol, "state file %s: %s", st->path,
-			   strerror(-err));
-		unit_keep_modes(vol);
-	} else {
-		st->commit(vol);
-	}
-	st->turn->next(st->turn, err ? -EIO : 0);
-}
-
-/* Makes to_be current, after it has been written if necessary. */
-static void change(struct volume *vol, bool must_save,
-		   void (*commit)(struct volume *vol),
-		   void (*next)(struct unit_turn *turn, int err))
-{
-	struct unit_state *st = &vol->state;
-
-	st->commit = commit;
-	st->turn->next = next;
-	if (!must_save) {
-		commit(vol);
-		next(st->turn, 0);
-		return;
-	}
-	/* Reservations that targets share do not belong in the file. */
-	if (st->share)
-		st->to_be.pr = (struct scsi_pr){ 0 };
-	st->to_be.has_modes =
-		!scsi_modes_equal(&st->to_be.modes, &vol->info.mode_default);
-	state_save_start(&st->save, st->turn->worker->reactor, &st->to_be,
-			 saved);
-}
-
 /* The new state begins as a copy of the current one. */
 static struct state_file *unit_begin(struct volume *vol)
 {
@@ -468,6 +430,97 @@ static struct state_file *unit_begin(struct volume *vol)
 	st->to_be.pr = st->pr;
 	pthread_mutex_unlock(&st->lock);
 	return &st->to_be;
+}
+
+static void unit_write(struct volume *vol,
+		       void (*done)(struct state_save *save, int err))
+{
+	struct unit_state *st = &vol->state;
+
+	/* Reservations that targets share do not belong in the file. */
+	if (st->share)
+		st->to_be.pr = (struct scsi_pr){ 0 };
+	st->to_be.has_modes =
+		!scsi_modes_equal(&st->to_be.modes, &vol->info.mode_default);
+	state_save_start(&st->save, st->turn->worker->reactor, &st->to_be,
+			 done);
+}
+
+static void unit_set_unsaved(struct volume *vol, bool unsaved)
+{
+	struct unit_state *st = &vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	st->unsaved = unsaved;
+	pthread_mutex_unlock(&st->lock);
+	volume_job_rest(vol);
+}
+
+static void put_back(struct state_save *save, int err)
+{
+	struct unit_state *st = container_of(save, struct unit_state, save);
+
+	unit_set_unsaved(container_of(st, struct volume, state), err);
+	st->turn->next(st->turn, -EIO);
+}
+
+static void save_failed(struct volume *vol, int err)
+{
+	struct unit_state *st = &vol->state;
+
+	/* Not for each command that makes it try again. */
+	if (!st->unsaved)
+		volume_log(LOG_ERROR, NULL, vol, "state file %s: %s", st->path,
+			   strerror(-err));
+	unit_keep_modes(vol);
+	if (!st->save.unsure) {
+		st->turn->next(st->turn, -EIO);
+		return;
+	}
+	unit_begin(vol);
+	unit_write(vol, put_back);
+}
+
+static void saved(struct state_save *save, int err)
+{
+	struct unit_state *st = container_of(save, struct unit_state, save);
+	struct volume *vol = container_of(st, struct volume, state);
+
+	if (err) {
+		save_failed(vol, err);
+		return;
+	}
+	st->commit(vol);
+	unit_set_unsaved(vol, false);
+	st->turn->next(st->turn, 0);
+}
+
+/* Makes to_be current, after it has been written if necessary. */
+static void change(struct volume *vol, bool must_save,
+		   void (*commit)(struct volume *vol),
+		   void (*next)(struct unit_turn *turn, int err))
+{
+	struct unit_state *st = &vol->state;
+
+	st->commit = commit;
+	st->turn->next = next;
+	if (must_save) {
+		unit_write(vol, saved);
+		return;
+	}
+	commit(vol);
+	next(st->turn, 0);
+}
+
+static void commit_nothing(struct volume *vol)
+{
+}
+
+void unit_state_save_again(struct volume *vol,
+			   void (*next)(struct unit_turn *turn, int err))
+{
+	unit_begin(vol);
+	change(vol, /* must_save= */ true, commit_nothing, next);
 }
 
 static void commit_pr(struct volume *vol)
@@ -611,7 +664,12 @@ void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 
 static void commit_job(struct volume *vol)
 {
-	vol->state.job = vol->state.to_be.job;
+	struct unit_state *st = &vol->state;
+
+	pthread_mutex_lock(&st->lock);
+	st->job = st->to_be.job;
+	pthread_mutex_unlock(&st->lock);
+	volume_job_rest(vol);
 }
 
 void unit_state_set_job(struct volume *vol, const struct state_job *job,

@@ -14,6 +14,11 @@
  * state, and writes it to the file if necessary; only then the new state is
  * valid. Only that command and those that want the next turn wait for the file.
  *
+ * If the write fails such that the file may have the new state, the former one
+ * is put back before the command is answered. If that fails, too, the unit is
+ * not ready (VOLUME_UNSAVED): no initiator goes on with a state that a restart
+ * would not find. Every command that asks makes it try again.
+ *
  * Lock order: this lock, then that of the nexuses (task.h).
  */
 #ifndef TARGET_SCSI_UNIT_STATE_H
@@ -88,7 +93,10 @@ struct unit_state {
 	bool unflushed; /* an eject has begun, and no flush has succeeded since */
 	void (*commit)(struct volume *vol);
 	struct state_save save;
-	struct state_job job; /* as it is in the file */
+	/* Also under the lock: the job as it is in the file, and whether the
+	 * file may say something else than the unit. */
+	struct state_job job;
+	bool unsaved;
 	/* Other targets serve the unit, too; NULL: they do not. Constant. */
 	struct unit_share *share;
 
@@ -155,7 +163,8 @@ void unit_turn_end(struct volume *vol);
  * PERSISTENT RESERVE OUT, by the command with the turn. Return: as
  * scsi_pr_execute(). If that is 0, calls @next once, maybe from within: with 0
  * when the change is valid (st->effects has its effects on others), or with
- * -EIO if it could not be written and nothing has changed. With st->share,
+ * -EIO if it could not be written: nothing has changed, or the unit is not
+ * ready. With st->share,
  * after unit_share_refresh(), @next gets the result of put_notes(), and the
  * effects have already been applied. Thread of this and the next two: the
  * turn's worker.
@@ -189,6 +198,10 @@ void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 /* Writes that a job begins or ends; result as above. */
 void unit_state_set_job(struct volume *vol, const struct state_job *job,
 			void (*next)(struct unit_turn *turn, int err));
+
+/* Writes the current state once more; result as above. */
+void unit_state_save_again(struct volume *vol,
+			   void (*next)(struct unit_turn *turn, int err));
 
 /* RESERVE and RELEASE of SPC-2; -EBUSY: RESERVATION CONFLICT. RESERVE needs the
  * turn, so that no registration comes between. Thread: any. */

@@ -38,7 +38,43 @@ enum volume_state volume_state(const struct volume *vol)
 
 static bool is_running(enum volume_state state)
 {
-	return state == VOLUME_FORMATTING || state == VOLUME_SANITIZING;
+	return state == VOLUME_FORMATTING || state == VOLUME_SANITIZING ||
+	       state == VOLUME_SAVING;
+}
+
+/* Without a job. The lock is held. */
+static enum volume_state state_at_rest(const struct volume *vol)
+{
+	return vol->state.unsaved ? VOLUME_UNSAVED : vol->state.job.state;
+}
+
+/* False: the volume is in another state than @from. */
+static bool job_enter(struct volume *vol, enum volume_state from,
+		      enum volume_state to)
+{
+	bool is_from;
+
+	pthread_mutex_lock(&vol->state.lock);
+	is_from = volume_state(vol) == from;
+	if (is_from)
+		atomic_store(&vol->job.state, to);
+	pthread_mutex_unlock(&vol->state.lock);
+	return is_from;
+}
+
+static void job_leave(struct volume *vol)
+{
+	pthread_mutex_lock(&vol->state.lock);
+	atomic_store(&vol->job.state, state_at_rest(vol));
+	pthread_mutex_unlock(&vol->state.lock);
+}
+
+void volume_job_rest(struct volume *vol)
+{
+	pthread_mutex_lock(&vol->state.lock);
+	if (!is_running(volume_state(vol)))
+		atomic_store(&vol->job.state, state_at_rest(vol));
+	pthread_mutex_unlock(&vol->state.lock);
 }
 
 /* Either the thread that ends a job finds the waiter, or the waiter finds that
@@ -85,15 +121,15 @@ static void log_end(const struct volume_job *job, int err)
 			   job_name(job));
 }
 
-/* When others see @state, they may begin a job, on any worker. So everything
- * that belongs to this job is removed before. */
-static void publish(struct volume_job *job, enum volume_state state, int err)
+/* When others see the new state, they may begin a job, on any worker. So
+ * everything that belongs to this job is removed before. */
+static void publish(struct volume_job *job, int err)
 {
 	void (*done)(void *user, int err) = job->done;
 	void *user = job->user;
 
 	free_buffers(job);
-	atomic_store(&job->state, state);
+	job_leave(job->vol);
 	if (done)
 		done(user, err);
 	wake_waiter(job);
@@ -104,7 +140,7 @@ static void job_finish(struct volume_job *job, int err)
 	log_end(job, err);
 	if (err)
 		atomic_store(&job->lenient, job->plan.lenient);
-	publish(job, state_after(job, err), err);
+	publish(job, err);
 }
 
 static void end_written(struct unit_turn *turn, int err)
@@ -333,7 +369,7 @@ static void begin_written(struct unit_turn *turn, int err)
 	unit_turn_end(job->vol);
 	if (err) {
 		/* Nothing has been touched yet. */
-		publish(job, job->from, -ESTALE);
+		publish(job, -ESTALE);
 		return;
 	}
 	if (job->immed)
@@ -359,7 +395,7 @@ static void write_begin(struct unit_turn *turn, int err)
 	err = job_obstacle(job);
 	if (job->left || err) {
 		unit_turn_end(job->vol);
-		publish(job, job->from, job->left ? 0 : err);
+		publish(job, job->left ? 0 : err);
 		return;
 	}
 	unit_state_set_job(job->vol, &now, begin_written);
@@ -370,21 +406,19 @@ int volume_job_start(struct volume *vol, struct block_worker *w,
 		     bool immed, void (*done)(void *user, int err), void *user)
 {
 	struct volume_job *job = &vol->job;
-	int state = from;
 	int err;
 
 	assert(is_running(plan->state) && !is_running(from));
-	if (!atomic_compare_exchange_strong(&job->state, &state, plan->state))
+	if (!job_enter(vol, from, plan->state))
 		return -EBUSY;
 	job->plan = *plan;
 	err = atomic_load(&job->stopping) ? -ESHUTDOWN : make_buffers(job);
 	if (err) {
-		atomic_store(&job->state, from);
+		job_leave(vol);
 		wake_waiter(job);
 		return err;
 	}
 	job->worker = w;
-	job->from = from;
 	job->immed = immed;
 	job->left = false;
 	job->done = done;
@@ -402,30 +436,56 @@ void volume_job_leave(struct volume *vol)
 	vol->job.left = true;
 }
 
-void volume_job_restore(struct volume *vol, const struct state_job *job)
+void volume_job_restore(struct volume *vol)
 {
-	bool is_format = job->state == VOLUME_FORMAT_FAILED;
+	const struct state_job *was = &vol->state.job;
+	const char *name =
+		was->state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT" : "SANITIZE";
 
-	if (job->state == VOLUME_READY)
+	if (was->state == VOLUME_READY)
 		return;
 	volume_log(LOG_ERROR, NULL, vol,
 		   "%s has not come to its end, so the volume is not ready: an "
 		   "initiator must send %s again; or, if the data is good all "
 		   "the same, remove the state file %s while the volume is not "
 		   "served",
-		   is_format ? "FORMAT UNIT" : "SANITIZE",
-		   is_format ? "FORMAT UNIT" : "SANITIZE", vol->state.path);
-	atomic_store(&vol->job.lenient, job->lenient);
-	atomic_store(&vol->job.state, job->state);
+		   name, name, vol->state.path);
+	atomic_store(&vol->job.lenient, was->lenient);
+	volume_job_rest(vol);
 }
 
-bool volume_job_clear_failure(struct volume *vol, enum volume_state failed)
+/* ---- a state that is not saved ---- */
+
+static void written_again(struct unit_turn *turn, int err)
 {
-	int state = failed;
+	struct volume_job *job = container_of(turn, struct volume_job, turn);
 
-	return atomic_compare_exchange_strong(&vol->job.state, &state,
-					      VOLUME_READY);
+	unit_turn_end(job->vol);
+	publish(job, err);
 }
+
+static void write_again(struct unit_turn *turn, int err)
+{
+	struct volume_job *job = container_of(turn, struct volume_job, turn);
+
+	unit_state_save_again(job->vol, written_again);
+}
+
+void volume_job_save_again(struct volume *vol, struct block_worker *w)
+{
+	struct volume_job *job = &vol->job;
+
+	if (!job_enter(vol, VOLUME_UNSAVED, VOLUME_SAVING))
+		return;
+	job->worker = w;
+	job->done = NULL;
+	if (atomic_load(&job->stopping))
+		publish(job, -ESHUTDOWN);
+	else
+		unit_turn_take(vol, w, &job->turn, write_again);
+}
+
+/* ---- stopping ---- */
 
 void volume_job_stop(struct volume *vol)
 {

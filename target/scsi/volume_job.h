@@ -46,7 +46,7 @@ struct volume_job_plan {
 
 struct volume_job {
 	/* any thread */
-	_Atomic int state;	       /* enum volume_state */
+	_Atomic int state; /* enum volume_state; changed under the unit's lock */
 	_Atomic uint32_t progress;     /* of 65536 */
 	_Atomic uint32_t seconds_left; /* an estimate, at least 1; 0: none yet */
 	_Atomic bool stopping;	       /* set once */
@@ -64,8 +64,7 @@ struct volume_job {
 	void *user;			   /* of done() */
 	bool immed;
 	bool left; /* the caller has left, maybe before the job began */
-	enum volume_state from;
-	int err; /* its result */
+	int err;   /* its result */
 	struct unit_turn turn;
 	struct block_hold hold;
 	struct reactor_msg msg;
@@ -105,11 +104,16 @@ int volume_job_start(struct volume *vol, struct block_worker *w,
  * still waits for its turn does not begin. Thread: that of volume_job_start(). */
 void volume_job_leave(struct volume *vol);
 
-/* Loads whether a job before this start has failed. Thread: setup. */
-void volume_job_restore(struct volume *vol, const struct state_job *job);
+/* Takes over whether a job before this start has failed. Thread: setup. */
+void volume_job_restore(struct volume *vol);
 
-/* Leaves a failed state, if the volume is in it. Thread: any. */
-bool volume_job_clear_failure(struct volume *vol, enum volume_state failed);
+/* What is saved has changed. If no job runs, the volume is in the state that
+ * follows from it. Thread: any. */
+void volume_job_rest(struct volume *vol);
+
+/* If the volume is VOLUME_UNSAVED: tries to save its state again, as a job
+ * without blocks. Thread: @w. */
+void volume_job_save_again(struct volume *vol, struct block_worker *w);
 
 /* Ends the running job soon, and no job begins any more. Thread: any. */
 void volume_job_stop(struct volume *vol);

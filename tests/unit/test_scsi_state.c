@@ -804,6 +804,122 @@ static void what_cannot_be_written_down_is_refused(void **state)
 	remove_dir();
 }
 
+/* A directory that cannot be made stable: fsync() fails on a pipe. Returns the
+ * real one. */
+static int break_directory(void)
+{
+	struct state_save *save = &t_disk.luns.vol[0]->state.save;
+	int real = save->dir_fd;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	close(ends[1]);
+	save->dir_fd = ends[0];
+	return real;
+}
+
+static void mend_directory(int real)
+{
+	struct state_save *save = &t_disk.luns.vol[0]->state.save;
+
+	close(save->dir_fd);
+	save->dir_fd = real;
+}
+
+static void let_it_save(void)
+{
+	while (volume_state(t_disk.luns.vol[0]) == VOLUME_SAVING)
+		reactor_run_once(t_disk.worker.reactor, 100000);
+}
+
+#define IS_UNSAVED "02/04/01"
+
+/* Is answered with an error, although the file may have it. */
+static const struct unsure_row {
+	const char *name;
+	struct step step;
+} unsure_rows[] = {
+	{ "registration",
+	  { 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*4 01 00*3",
+	    "04/44/00" } },
+	{ "preempt",
+	  { 1, "5f 04 05 00 00 00 00 00 18", KEYS("01", "01"), "04/44/00" } },
+	{ "saved modes",
+	  { 1, "15 11 00 00 18", "00*4 08 12 00 00*17", "04/44/00" } },
+	{ "SANITIZE", { 1, "48 02", NULL, "04/44/00" } },
+	{ "SANITIZE, IMMED", { 1, "48 82", NULL, "04/44/00" } },
+	{ "FORMAT UNIT", { 1, "04", NULL, "04/44/00" } },
+};
+
+static const struct step before_unsure[STEPS] = {
+	{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
+	RESERVE(1, "01", "01"),
+};
+
+/* As before the command. */
+static const struct step after_unsure[STEPS] = {
+	TUR(1, "good"),
+	{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL,
+	  "00*4 00 00 00 08 00*7 01" },
+	{ 3, "5e 01 00 00 00 00 00 00 fc", NULL, NULL,
+	  "00*4 00 00 00 10 00*7 01 00*5 01" },
+	{ 1, "1a 08 08 00 fc", NULL, NULL, "17 00 10 00 88 12 04" },
+	{ 1, "28 00 00*6 01", NULL, "good", "01 01" },
+};
+
+static void unsure_change_is_not_found_at_the_next_start(void **state)
+{
+	const struct unsure_row *row = *state;
+	int real;
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(before_unsure);
+	real = break_directory();
+	run_step(&row->step);
+	mend_directory(real);
+	restart();
+	run_steps(after_unsure);
+	t_disk_stop();
+	remove_dir();
+}
+
+/* While nobody knows what the file has, no initiator goes on. */
+static void unit_is_not_ready_until_its_state_is_saved(void **state)
+{
+	const struct unsure_row *row = *state;
+	static const struct step not_ready[STEPS] = {
+		TUR(1, IS_UNSAVED),
+		READ(3, IS_UNSAVED),
+		WRITE(1, IS_UNSAVED),
+		{ 1, "5f 00 00 00 00 00 00 00 18", KEYS("01", "02"),
+		  IS_UNSAVED },
+		{ 1, "48 02", NULL, IS_UNSAVED },
+		{ 1, "12 00 00 00 24" },
+	};
+	static const struct step asks[STEPS] = { TUR(1, IS_UNSAVED) };
+	int real;
+
+	make_dir(NULL);
+	t_disk_start_in(T_THIN, dir);
+	run_steps(before_unsure);
+	real = break_directory();
+	run_step(&row->step);
+	run_steps(not_ready);
+	let_it_save();
+	mend_directory(real);
+	run_steps(asks);
+	let_it_save();
+	run_step(&after_unsure[0]);
+	/* that of MODE SELECT */
+	if (strcmp(t_store.log, "flush"))
+		assert_string_equal(t_store.log, "");
+	restart();
+	run_steps(after_unsure);
+	t_disk_stop();
+	remove_dir();
+}
+
 /* A command that could not be saved does not change how an earlier failure may
  * be left. */
 static void failure_keeps_its_mode(void **state)
@@ -1448,6 +1564,9 @@ int main(void)
 	T_ADD(&t, reservations_without_aptpl_do_not_survive);
 	T_ADD(&t, modes_survive_when_saved);
 	T_ADD(&t, what_cannot_be_written_down_is_refused);
+	T_ADD_ROWS(&t, unsure_rows,
+		   unsure_change_is_not_found_at_the_next_start);
+	T_ADD_ROWS(&t, unsure_rows, unit_is_not_ready_until_its_state_is_saved);
 	T_ADD(&t, failure_keeps_its_mode);
 	T_ADD(&t, ended_mode_select_flushes_all_the_same);
 	T_ADD(&t, state_in_use_is_not_taken);
