@@ -57,7 +57,11 @@ void ctl_print_status(const json_t *out)
 	json_array_foreach(listeners, i, one)
 		printf("%s %s\n", i ? "             " : "listens on   ",
 		       json_string_value(one));
-	printf("volumes       %lld\n", ctl_number(out, "volumes"));
+	printf("volumes       %lld", ctl_number(out, "volumes"));
+	json_array_foreach(json_object_get(out, "not_ready"), i, one)
+		printf("%s%s",
+		       i ? ", " : "; not ready: ", json_string_value(one));
+	putchar('\n');
 	printf("sessions      %lld\n", ctl_number(out, "sessions"));
 	printf("configuration %s", *file ? file : "of the command line");
 	if (json_object_get(out, "changing_seconds"))
@@ -71,6 +75,23 @@ void ctl_print_status(const json_t *out)
 		     : "");
 	printf("log level     %s\n", ctl_field(out, "log_level"));
 	print_stopping(json_object_get(out, "stopping"));
+}
+
+/* Since when a volume is not ready, why, and what ends it, unless somebody has
+ * asked for that. */
+static void print_trouble(const json_t *vol)
+{
+	time_t since = (time_t)(ctl_number(vol, "state_since_ms") / 1000);
+	const char *why = ctl_field(vol, "state_error");
+	char text[32] = "";
+	struct tm tm;
+
+	if (!json_object_get(vol, "state_end"))
+		return;
+	if (localtime_r(&since, &tm))
+		strftime(text, sizeof(text), "%F %T", &tm);
+	printf(" since %s%s%s, %s", text, *why ? ": " : "", why,
+	       ctl_field(vol, "state_end"));
 }
 
 static void print_volume(const json_t *vol)
@@ -91,6 +112,7 @@ static void print_volume(const json_t *vol)
 	if (ctl_number(vol, "progress_percent"))
 		printf(", %lld %%", ctl_number(vol, "progress_percent"));
 	print_left(left);
+	print_trouble(vol);
 	putchar('\n');
 }
 

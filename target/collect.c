@@ -25,7 +25,9 @@ struct collect_worker {
 
 struct collect_volume {
 	char name[METER_NAME_SIZE];
+	const char *state;
 	struct metrics_volume facts;
+	struct metrics_io io[RBP_EXTENT + 1]; /* by enum rbp_op */
 };
 
 struct collect {
@@ -96,17 +98,28 @@ struct collect_begin {
 	bool runs;
 };
 
+static void collect_volume(struct collect_volume *to, const struct volume *vol)
+{
+	struct volume_status_facts facts;
+
+	snprintf(to->name, sizeof(to->name), "%s", vol->name);
+	volume_status_read(vol, &facts);
+	to->state = volume_status_name(facts.status);
+	to->facts = (struct metrics_volume){
+		.size = vol->blocks * vol->block_size,
+		.ready = facts.status == VOLUME_STATUS_READY,
+		.since_ns = (uint64_t)facts.since_ms * 1000000,
+		.never_stable = volume_is_never_stable(vol),
+	};
+	for (int op = 0; op <= RBP_EXTENT; op++)
+		to->io[op].errors = vol->dev.errors[op];
+}
+
 static void collect_volumes(struct collect *c, const struct lun_map *luns)
 {
 	c->volume_cnt = luns->cnt;
-	for (unsigned int i = 0; i < luns->cnt; i++) {
-		const struct volume *vol = luns->vol[i];
-		struct collect_volume *to = &c->volumes[i];
-
-		snprintf(to->name, sizeof(to->name), "%s", vol->name);
-		to->facts.size = vol->blocks * vol->block_size;
-		to->facts.never_stable = volume_is_never_stable(vol);
-	}
+	for (unsigned int i = 0; i < luns->cnt; i++)
+		collect_volume(&c->volumes[i], luns->vol[i]);
 }
 
 static void collect_run_begin(struct server *s, void *arg)
@@ -195,6 +208,19 @@ static void collect_give_worker(struct collect *c, const struct metric *m,
 	}
 }
 
+static void collect_give_io(struct collect *c, const struct metric *m,
+			    const struct collect_volume *v)
+{
+	static const char *const names[] = {
+		[RBP_READ] = "read",   [RBP_WRITE] = "write",
+		[RBP_FLUSH] = "flush", [RBP_UNMAP] = "unmap",
+		[RBP_ZERO] = "zero",   [RBP_EXTENT] = "extent",
+	};
+
+	for (int op = RBP_READ; op <= RBP_EXTENT; op++)
+		collect_give(c, m, v->name, names[op], NULL, &v->io[op]);
+}
+
 static void collect_give_op(struct collect *c, const struct metric *m,
 			    const char *name, int op,
 			    const struct meter_counts *sum)
@@ -251,8 +277,13 @@ static void collect_give_metric(struct collect *c, const struct metric *m)
 		return;
 	case METRIC_OF_VOLUME:
 		for (unsigned int i = 0; i < c->volume_cnt; i++)
-			collect_give(c, m, c->volumes[i].name, NULL, NULL,
+			collect_give(c, m, c->volumes[i].name,
+				     c->volumes[i].state, NULL,
 				     &c->volumes[i].facts);
+		return;
+	case METRIC_OF_VOLUME_IO:
+		for (unsigned int i = 0; i < c->volume_cnt; i++)
+			collect_give_io(c, m, &c->volumes[i]);
 		return;
 	case METRIC_OF_VOLUME_OP:
 		collect_give_meters(c, m, c->volume_meters, SIZE_MAX,

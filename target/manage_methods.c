@@ -171,40 +171,6 @@ static void method_changed(struct manage *m, json_t *parameters,
 
 /* ---- queries ---- */
 
-static const char *method_volume_state(const struct volume *vol)
-{
-	enum unit_medium medium =
-		vol->state.medium; /* clang: no switch on _Atomic */
-
-	if (vol->leaving)
-		return "leaving";
-	switch (medium) {
-	case UNIT_MEDIUM_IN:
-		break;
-	case UNIT_MEDIUM_DRAINING:
-	case UNIT_MEDIUM_FLUSHING:
-		return "ejecting";
-	case UNIT_MEDIUM_OUT:
-		return "ejected";
-	}
-	switch (volume_state(vol)) {
-	case VOLUME_READY:
-		return volume_is_standby(vol) ? "standby" : "ready";
-	case VOLUME_FORMATTING:
-		return "formatting";
-	case VOLUME_FORMAT_FAILED:
-		return "format failed";
-	case VOLUME_SANITIZING:
-		return "sanitizing";
-	case VOLUME_SANITIZE_FAILED:
-		return "sanitize failed";
-	case VOLUME_UNSAVED:
-	case VOLUME_SAVING:
-		return "cannot save";
-	}
-	return "";
-}
-
 /* A job keeps its progress after its end. */
 static bool method_is_working(const struct volume *vol)
 {
@@ -230,19 +196,40 @@ static uint32_t method_seconds_left(const struct volume *vol)
 	return left < INT32_MAX ? left : INT32_MAX;
 }
 
+static void method_add_status(json_t *to, const struct volume *vol)
+{
+	struct volume_status_facts facts;
+	const char *end;
+
+	volume_status_read(vol, &facts);
+	end = volume_status_end(&facts);
+	json_object_set_new(to, "state",
+			    json_string(volume_status_name(facts.status)));
+	json_object_set_new(to, "state_since_ms",
+			    json_integer((json_int_t)facts.since_ms));
+	if (facts.err)
+		json_object_set_new(to, "state_error",
+				    json_string(strerror(-facts.err)));
+	if (end)
+		json_object_set_new(to, "state_end", json_string(end));
+}
+
 static json_t *method_volume(const struct volume *vol)
 {
-	return json_pack(
-		"{s:s, s:i, s:s, s:o, s:o, s:I, s:i, s:b, s:b, s:b, s:s, s:i, s:i}",
+	json_t *one = json_pack(
+		"{s:s, s:i, s:s, s:o, s:o, s:I, s:i, s:b, s:b, s:b, s:i, s:i}",
 		"name", vol->name, "lun", (int)vol->lun, "kind", vol->kind,
 		"store", varlink_text(vol->path), "serial",
 		varlink_text(vol->serial), "size",
 		(json_int_t)vol->blocks * vol->block_size, "block_size",
 		(int)vol->block_size, "read_only", vol->read_only,
 		"write_cache", vol->dev.write_cache, "never_stable",
-		volume_is_never_stable(vol), "state", method_volume_state(vol),
-		"progress_percent", method_percent(vol), "seconds_left",
+		volume_is_never_stable(vol), "progress_percent",
+		method_percent(vol), "seconds_left",
 		(int)method_seconds_left(vol));
+
+	method_add_status(one, vol);
+	return one;
 }
 
 static int method_compare_luns(const void *one, const void *two)
@@ -283,7 +270,20 @@ struct method_sessions {
 	unsigned int max;
 	unsigned int cnt;
 	unsigned int volumes;
+	json_t *not_ready; /* names of volumes; NULL: not wanted */
 };
+
+static void method_list_not_ready(const struct lun_map *luns, json_t *list)
+{
+	struct volume_status_facts facts;
+
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		volume_status_read(luns->vol[i], &facts);
+		if (facts.status != VOLUME_STATUS_READY)
+			json_array_append_new(list,
+					      json_string(luns->vol[i]->name));
+	}
+}
 
 static void method_run_sessions(struct server *s, void *arg)
 {
@@ -291,6 +291,8 @@ static void method_run_sessions(struct server *s, void *arg)
 
 	sessions->cnt = port_sessions(&s->port, sessions->list, sessions->max);
 	sessions->volumes = s->luns.cnt;
+	if (sessions->not_ready)
+		method_list_not_ready(&s->luns, sessions->not_ready);
 }
 
 /* NULL: not over RDMA. */
@@ -378,7 +380,7 @@ static void method_get_status(void *user, const json_t *in,
 {
 	struct manage *m = user;
 	const struct server *s = m->server;
-	struct method_sessions sessions = { .max = 0 };
+	struct method_sessions sessions = { .not_ready = json_array() };
 	struct server_drain_facts drain = { 0 };
 	json_t *listeners = NULL;
 	uint64_t generation = 0;
@@ -392,11 +394,11 @@ static void method_get_status(void *user, const json_t *in,
 		manage_unlock(m);
 	}
 	ret->parameters = json_pack(
-		"{s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:s, s:b, s:o, s:o*}",
+		"{s:s, s:i, s:i, s:i, s:o, s:i, s:I, s:o, s:s, s:b, s:o, s:o*}",
 		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
 		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
-		"sessions", (int)sessions.cnt, "generation",
-		(json_int_t)generation, "config",
+		"not_ready", sessions.not_ready, "sessions", (int)sessions.cnt,
+		"generation", (json_int_t)generation, "config",
 		varlink_text(s->opt->config ? s->opt->config : ""), "log_level",
 		method_levels[log_level], "auto_save", s->opt->auto_save,
 		"listeners", listeners ? listeners : json_array(), "stopping",
@@ -833,7 +835,7 @@ static const struct control_method manage_methods[] = {
 	{ .name = "GetStatus",
 	  .in = "",
 	  .out = "version: string, pid: int, threads: int, volumes: int, "
-		 "sessions: int, generation: int, config: string, log_level: "
+		 "not_ready: []string, sessions: int, generation: int, config: string, log_level: "
 		 "string, auto_save: bool, listeners: []string, stopping: "
 		 "?(seconds: int, sessions: int, commands: int, flushes: int, "
 		 "seconds_left: ?int), changing_seconds: ?int",
@@ -845,7 +847,9 @@ static const struct control_method manage_methods[] = {
 	  .out = "volumes: [](name: string, lun: int, kind: string, store: "
 		 "string, serial: string, size: int, block_size: int, "
 		 "read_only: bool, write_cache: bool, never_stable: bool, "
-		 "state: string, progress_percent: int, seconds_left: int)",
+		 "state: string, state_since_ms: int, state_error: ?string, "
+		 "state_end: ?string, progress_percent: int, seconds_left: "
+		 "int)",
 	  .help = "List the volumes that are served; sizes are in bytes",
 	  .run = method_list_volumes },
 	{ .name = "ListSessions",

@@ -239,6 +239,7 @@ static int manage_prepare_evictions(struct manage_leavers *l, struct server *s)
 static void manage_begin_eviction(struct manage_volume *v)
 {
 	v->vol->leaving = true;
+	volume_status_look(v->vol);
 	v->s->leaving[v->s->leaving_cnt++] = v->vol;
 	v->eviction.done = manage_evicted;
 	task_mgmt_evict(&v->eviction);
@@ -289,7 +290,7 @@ static void manage_run_flush(struct server *s, void *arg)
 static void manage_flush(struct manage_volume *v)
 {
 	struct volume *vol = v->vol;
-	struct log_about about = volume_about(vol, "volume-failed");
+	struct log_about about = volume_about(vol, "volume-error");
 
 	volume_job_stop(vol);
 	v->job_ended.run = manage_job_ended;

@@ -41,7 +41,7 @@ static void server_flush_settled(struct server *s)
 
 static void server_log_failed_flush(struct last_flush *f, int err)
 {
-	struct log_about about = volume_about(f->vol, "volume-failed");
+	struct log_about about = volume_about(f->vol, "volume-error");
 
 	f->server->exit_code = 1;
 	if (f->failed)

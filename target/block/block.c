@@ -70,12 +70,21 @@ static bool block_may_have_flushed(const struct block_cmd *cmd)
 	       cmd->dev->backend->info.may_flush_to_write;
 }
 
+static void block_note_flush(struct block_device *dev, int res)
+{
+	if (res != -ESHUTDOWN && atomic_exchange(&dev->flush_err, res) != res &&
+	    dev->flush_changed)
+		dev->flush_changed(dev);
+}
+
 /* After an I/O has ended. A flush that was not executed does not count. */
 static void block_note_answer(struct block_cmd *cmd, int res)
 {
 	const struct rbp_io *io = &cmd->bio.io;
 	struct flush_record *record = &cmd->dev->record;
 
+	if (io->op == RBP_FLUSH)
+		block_note_flush(cmd->dev, res);
 	if (io->op != RBP_FLUSH && !(io->flags & RBP_FUA) &&
 	    !(res && block_may_have_flushed(cmd)))
 		return;
@@ -527,6 +536,7 @@ static void block_take(struct block_cmd *cmd, int res)
 	block_note_answer(cmd, res);
 	if (res) {
 		cmd->res = res;
+		atomic_fetch_add(&cmd->dev->errors[io->op], 1);
 		return;
 	}
 	switch (io->op) {

@@ -50,6 +50,13 @@ struct block_device {
 	struct block_locks locks;   /* which commands may use which blocks */
 	struct block_owners owners; /* which I/O has which blocks in the store */
 	struct flush_record record; /* unflushed writes; none: no file */
+	/* Of the flush that ended last: 0 or negative errno. A flush that was
+	 * fenced off (-ESHUTDOWN) does not count. Any thread. */
+	_Atomic int flush_err;
+	/* Called when flush_err has changed, on any worker. NULL: it is not. */
+	void (*flush_changed)(struct block_device *dev);
+	/* I/Os that have failed, by enum rbp_op. Any thread. */
+	_Atomic uint64_t errors[RBP_EXTENT + 1];
 };
 
 /* What to do with a range. */

@@ -51,6 +51,13 @@ struct metrics_target {
 struct metrics_volume {
 	uint64_t size;	       /* bytes */
 	uint64_t never_stable; /* 0 or 1 */
+	uint64_t ready;
+	uint64_t since_ns; /* since 1970 */
+};
+
+/* I/Os of one operation of the store. */
+struct metrics_io {
+	uint64_t errors;
 };
 
 /* Commands of one operation; their times are a struct histogram for each stage. */
@@ -67,6 +74,7 @@ enum metric_source {
 	METRIC_OF_REACTOR,   /* struct reactor_stats, for each worker */
 	METRIC_OF_TRANSPORT, /* struct xp_stats, for each of its transports */
 	METRIC_OF_VOLUME,    /* struct metrics_volume */
+	METRIC_OF_VOLUME_IO, /* struct metrics_io */
 	/* struct metrics_op, and struct histogram; meter.h */
 	METRIC_OF_VOLUME_OP,
 	METRIC_OF_VOLUME_STAGE,

@@ -161,6 +161,7 @@ void port_volume_leaves(struct port *port, struct volume *vol)
 		luns->vol[at] = luns->vol[at + 1];
 	luns->vol[at] = NULL;
 	vol->leaving = true;
+	volume_status_look(vol);
 }
 
 static void change_hide(struct nexus *nexus, unsigned int lun)

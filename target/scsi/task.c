@@ -173,7 +173,7 @@ void scsi_task_log_blk(const struct scsi_task *task)
 		snprintf(where, sizeof(where), "%llu bytes at block %llu",
 			 (unsigned long long)io->len,
 			 (unsigned long long)(io->offset / vol->block_size));
-	volume_log(LOG_ERROR, "volume-failed", vol, "%s: %s: %s",
+	volume_log(LOG_ERROR, "volume-error", vol, "%s: %s: %s",
 		   task->cmd.info->name, where, strerror(-task->blk.res));
 }
 

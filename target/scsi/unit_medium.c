@@ -10,6 +10,7 @@ static void medium_set(struct unit_state *st, enum unit_medium medium)
 	pthread_mutex_lock(&st->lock);
 	st->medium = medium;
 	pthread_mutex_unlock(&st->lock);
+	volume_status_look(container_of(st, struct volume, state));
 }
 
 /* Initiators may have been told that there was no medium. */
@@ -30,6 +31,7 @@ static int medium_leave(struct unit_state *st, enum unit_medium to)
 	if (!err)
 		st->medium = to;
 	pthread_mutex_unlock(&st->lock);
+	volume_status_look(container_of(st, struct volume, state));
 	return err;
 }
 

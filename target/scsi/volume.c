@@ -232,6 +232,7 @@ void volume_look_at_paths(struct volume *vol)
 		atomic_store(&vol->info.groups.active, stored);
 		active = active_path(vol);
 	} while (active != stored);
+	volume_status_look(vol);
 }
 
 static void volume_describe(struct volume *vol)
@@ -264,6 +265,7 @@ static void volume_describe(struct volume *vol)
 	vol->info.rotational = store->rotational;
 	vol->info.store.is_memory = !store->is_lasting;
 	set_limits(vol);
+	volume_status_look(vol);
 }
 
 /* ---- life ---- */
@@ -360,6 +362,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	block_owners_init(&vol->dev.owners);
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
+	volume_status_init(vol);
 	flush_record_init(&vol->dev.record);
 	vol->lun = lun;
 	vol->allow = spec->allow;
@@ -412,6 +415,7 @@ void volume_close(struct volume *vol)
 	flush_record_fini(&vol->dev.record);
 	backend_close(vol->dev.backend);
 	unit_state_fini(&vol->state);
+	volume_status_fini(vol);
 	block_owners_fini(&vol->dev.owners);
 	free(vol);
 }

@@ -17,6 +17,7 @@
 #include "target/block/plugin_load.h"
 #include "target/scsi/volume_job.h"
 #include "target/scsi/unit_state.h"
+#include "target/scsi/volume_status.h"
 #include "target/block/block_worker.h"
 #include "base/log.h"
 
@@ -92,6 +93,7 @@ struct volume {
 	struct scsi_disk_info info; /* identity and limits, for INQUIRY & co. */
 	struct volume_job job;	    /* FORMAT UNIT, SANITIZE */
 	struct unit_state state;    /* what commands change */
+	struct volume_status_told told;
 	/* The path states that nexuses know. UINT16_MAX: they know none yet.
 	 * Only worker 0 uses it. */
 	uint16_t told_active;

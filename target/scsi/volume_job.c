@@ -59,6 +59,7 @@ static bool job_enter(struct volume *vol, enum volume_state from,
 	if (is_from)
 		atomic_store(&vol->job.state, to);
 	pthread_mutex_unlock(&vol->state.lock);
+	volume_status_look(vol);
 	return is_from;
 }
 
@@ -67,6 +68,7 @@ static void job_leave(struct volume *vol)
 	pthread_mutex_lock(&vol->state.lock);
 	atomic_store(&vol->job.state, state_at_rest(vol));
 	pthread_mutex_unlock(&vol->state.lock);
+	volume_status_look(vol);
 }
 
 void volume_job_rest(struct volume *vol)
@@ -75,6 +77,7 @@ void volume_job_rest(struct volume *vol)
 	if (!is_running(volume_state(vol)))
 		atomic_store(&vol->job.state, state_at_rest(vol));
 	pthread_mutex_unlock(&vol->state.lock);
+	volume_status_look(vol);
 }
 
 /* Either the thread that ends a job finds the waiter, or the waiter finds that
@@ -439,17 +442,16 @@ void volume_job_leave(struct volume *vol)
 void volume_job_restore(struct volume *vol)
 {
 	const struct state_job *was = &vol->state.job;
-	const char *name =
-		was->state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT" : "SANITIZE";
 
 	if (was->state == VOLUME_READY)
 		return;
-	volume_log(LOG_ERROR, NULL, vol,
-		   "%s has not come to its end, so the volume is not ready: an "
-		   "initiator must send %s again; or, if the data is good all "
-		   "the same, remove the state file %s while the volume is not "
+	volume_log(LOG_WARNING, NULL, vol,
+		   "%s has not come to its end; if the data is good all the "
+		   "same, remove the state file %s while the volume is not "
 		   "served",
-		   name, name, vol->state.path);
+		   was->state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT"
+						      : "SANITIZE",
+		   vol->state.path);
 	atomic_store(&vol->job.lenient, was->lenient);
 	volume_job_rest(vol);
 }

@@ -59,6 +59,7 @@ raw() {
 
 truncate -s 8M "$T/file"
 truncate -s 4M "$T/late"
+truncate -s 1M "$T/ill.img"
 cat >"$T/c.json" <<-END
 	# a comment
 	{ "max-logins": 500,
@@ -322,6 +323,21 @@ assert [e for e in all if e["event"] == "login"][0]["nexus"].startswith("0x")
 }
 told_json() { t_wait_for 10 grep -q volume-removed "$T/events.json" && events_are_json; }
 t_check 'programs get objects' told_json
+ctl volume add "$T/ill.img,name=ill,removable,fault=flush:error" >/dev/null
+ctl volume eject ill >/dev/null 2>&1
+t_check 'so is a volume that cannot flush' told \
+	'volume-state +LUN [0-9]+ \(ill\): cannot flush: Input/output error, until'
+ctl volume list >"$T/list"
+t_check 'the list says since when, why, and what ends it' grep -Eq \
+	'cannot flush since 20[-0-9: ]+: Input/output error, until the volume is removed' "$T/list"
+ctl status >"$T/status"
+t_check 'the status names it' grep -q '; not ready: ill$' "$T/status"
+ctl metrics >"$T/metrics"
+t_check 'so do the metrics' eval \
+	"grep -q '^rdma_target_volume_ready{volume=\"ill\"} 0$' \"$T/metrics\" &&
+	grep -q 'volume_errors_total{volume=\"ill\",op=\"flush\"} 1$' \"$T/metrics\" &&
+	grep -q 'volume_state_since_seconds{volume=\"ill\",state=\"cannot flush\"}' \"$T/metrics\""
+ctl volume remove --force ill >/dev/null
 ctl volume add ram:1M,name=changes,layer=qos,iops=100,fault=read:error:lba=9 >/dev/null
 ctl qos changes iops=200 >/dev/null
 ctl fault changes >/dev/null

@@ -42,11 +42,12 @@ static const struct print_row {
 } print_rows[] = {
 	{ "status", ctl_print_status,
 	  "{'version':'1.2','pid':7,'threads':2,'listeners':['a:1','b:2'],"
-	  "'volumes':3,'sessions':4,'generation':5,'log_level':'notice'}",
+	  "'volumes':3,'not_ready':['x','y'],'sessions':4,'generation':5,"
+	  "'log_level':'notice'}",
 	  "rdma-target 1.2, process 7, 2 threads\n"
 	  "listens on    a:1\n"
 	  "              b:2\n"
-	  "volumes       3\n"
+	  "volumes       3; not ready: x, y\n"
 	  "sessions      4\n"
 	  "configuration of the command line, generation 5\n"
 	  "log level     notice\n" },
@@ -64,12 +65,17 @@ static const struct print_row {
 	  "{'volumes':[{'lun':0,'name':'disk','size':1048576,'block_size':512,"
 	  "'kind':'file','state':'ready','read_only':true},{'lun':12,"
 	  "'name':'other','size':512,'block_size':4096,'kind':'ram',"
-	  "'state':'formatting','progress_percent':40,'seconds_left':61}]}",
+	  "'state':'formatting','progress_percent':40,'seconds_left':61},"
+	  "{'lun':13,'name':'ill','size':512,'block_size':512,'kind':'file',"
+	  "'state':'cannot flush','state_since_ms':1000,'state_error':'Lost',"
+	  "'state_end':'until it can'}]}",
 	  "LUN  NAME                           SIZE BLOCK  KIND         STATE\n"
 	  "0    disk                          1 MiB   512  file         ready, "
 	  "read-only\n"
 	  "12   other                         512 B  4096  ram          "
-	  "formatting, 40 %, about 0:01:01 to go\n" },
+	  "formatting, 40 %, about 0:01:01 to go\n"
+	  "13   ill                           512 B   512  file         "
+	  "cannot flush since 1970-01-01 00:00:01: Lost, until it can\n" },
 	{ "sessions", ctl_print_sessions,
 	  "{'total':5,'sessions':[{'initiator':'0x1','address':'a:1',"
 	  "'channels':2,'volumes':3,'negotiated':{'mtu':1024,'port_mtu':4096,"

@@ -42,16 +42,20 @@ static int stop(void **state)
 	return 0;
 }
 
-/* What an administrator can see of the target. */
+/* What an administrator can see of the target, but for times. */
 static char *look(void)
 {
 	json_t *all = json_array();
+	json_t *volumes = json_deep_copy(t_server_ask("ListVolumes", NULL));
+	json_t *vol;
+	size_t i;
 	char *text;
 
+	json_array_foreach(json_object_get(volumes, "volumes"), i, vol)
+		json_object_del(vol, "state_since_ms");
 	json_array_append_new(all,
 			      json_deep_copy(t_server_ask("GetConfig", NULL)));
-	json_array_append_new(
-		all, json_deep_copy(t_server_ask("ListVolumes", NULL)));
+	json_array_append_new(all, volumes);
 	json_array_append_new(all,
 			      json_deep_copy(t_server_ask("GetStatus", NULL)));
 	text = json_dumps(all, JSON_SORT_KEYS);
@@ -227,6 +231,8 @@ static void refusal_names_the_reason(void **state)
 	const json_t *p;
 
 	t_server_login(1);
+	/* The first failure of a flush changes the state of the volume. */
+	t_server_call(r->method, t_json(r->in));
 	before = look();
 	answer = t_server_call(r->method, t_json(r->in));
 	assert_string_equal(t_json_text(answer, "error"), REFUSED);

@@ -826,6 +826,16 @@ static void mend_directory(int real)
 	save->dir_fd = real;
 }
 
+static void expect_status(enum volume_status status, int err)
+{
+	struct volume_status_facts facts;
+
+	volume_status_read(t_disk.luns.vol[0], &facts);
+	assert_string_equal(volume_status_name(facts.status),
+			    volume_status_name(status));
+	assert_int_equal(facts.err, err);
+}
+
 static void let_it_save(void)
 {
 	while (volume_state(t_disk.luns.vol[0]) == VOLUME_SAVING)
@@ -907,9 +917,11 @@ static void unit_is_not_ready_until_its_state_is_saved(void **state)
 	run_step(&row->step);
 	run_steps(not_ready);
 	let_it_save();
+	expect_status(VOLUME_STATUS_CANNOT_SAVE, 0);
 	mend_directory(real);
 	run_steps(asks);
 	let_it_save();
+	expect_status(VOLUME_STATUS_READY, 0);
 	run_step(&after_unsure[0]);
 	/* that of MODE SELECT */
 	if (strcmp(t_store.log, "flush"))
@@ -1198,6 +1210,91 @@ static void job_that_cannot_be_written_down_does_not_begin(void **state)
 	run_steps(steps);
 	t_disk_stop();
 	remove_dir();
+}
+
+/* ---- what the administrator is told ---- */
+
+static void fail_next(int err)
+{
+	t_store.fail_next = 1;
+	t_store.fail_with = err;
+}
+
+/* A flush that could not reach the store is not sticky. */
+static void volume_that_cannot_flush_is_not_ready(void **state)
+{
+	static const struct step away = { 1, "35", NULL, "03/0c/00" };
+	static const struct step fails = { 1, "35", NULL, "03/0c/00" };
+	static const struct step flush = { 1, "35" };
+	static const struct step read = READ(1, "good");
+	const struct volume *vol;
+	struct volume_status_facts first, later;
+
+	t_disk_start(T_THIN);
+	vol = t_disk.luns.vol[0];
+	expect_status(VOLUME_STATUS_READY, 0);
+	fail_next(-ENOTCONN);
+	run_step(&away);
+	expect_status(VOLUME_STATUS_CANNOT_FLUSH, -ENOTCONN);
+	run_step(&flush);
+	expect_status(VOLUME_STATUS_READY, 0);
+	fail_next(-ENOTCONN);
+	run_step(&away);
+	volume_status_read(vol, &first);
+	fail_next(-EIO);
+	run_step(&fails);
+	expect_status(VOLUME_STATUS_CANNOT_FLUSH, -EIO);
+	run_step(&read);
+	run_step(&fails);
+	volume_status_read(vol, &later);
+	assert_int_equal(later.since_ms, first.since_ms);
+	assert_int_equal(vol->dev.errors[RBP_FLUSH], 4);
+	t_disk_stop();
+}
+
+static void volume_with_a_bad_block_is_ready(void **state)
+{
+	static const struct step fails = READ(1, "03/11/00 info 0");
+
+	t_disk_start(T_THIN);
+	fail_next(-EIO);
+	run_step(&fails);
+	expect_status(VOLUME_STATUS_READY, 0);
+	assert_int_equal(t_disk.luns.vol[0]->dev.errors[RBP_READ], 1);
+	assert_int_equal(t_disk.luns.vol[0]->dev.errors[RBP_FLUSH], 0);
+	t_disk_stop();
+}
+
+static void status_follows_the_medium(void **state)
+{
+	static const struct step eject = { 1, "1b 00 00 00 02" };
+	static const struct step load = { 1, "1b 00 00 00 03" };
+
+	t_disk_start(T_REMOVABLE);
+	run_step(&eject);
+	expect_status(VOLUME_STATUS_EJECTED, 0);
+	run_step(&load);
+	expect_status(VOLUME_STATUS_READY, 0);
+	t_disk_stop();
+}
+
+static void status_follows_a_job_and_the_paths(void **state)
+{
+	static const struct step fails = { 1, "48 22", NULL, "03/31/03" };
+	static const struct step leave = { 1, "48 1f" };
+
+	t_disk_start(T_THIN);
+	fail_next(-EIO);
+	run_step(&fails);
+	expect_status(VOLUME_STATUS_SANITIZE_FAILED, 0);
+	run_step(&leave);
+	expect_status(VOLUME_STATUS_READY, 0);
+	t_disk_stop();
+	t_disk.paths =
+		(struct backend_paths){ .cnt = 3, .own = 2, .active = 1 };
+	t_disk_start(T_THIN);
+	expect_status(VOLUME_STATUS_STANDBY, 0);
+	t_disk_stop();
 }
 
 /* ---- the store of a state file ---- */
@@ -1574,6 +1671,10 @@ int main(void)
 	T_ADD(&t, nobody_else_waits_for_the_writing);
 	T_ADD_ROWS(&t, job_rows, job);
 	T_ADD(&t, job_that_cannot_be_written_down_does_not_begin);
+	T_ADD(&t, volume_that_cannot_flush_is_not_ready);
+	T_ADD(&t, volume_with_a_bad_block_is_ready);
+	T_ADD(&t, status_follows_the_medium);
+	T_ADD(&t, status_follows_a_job_and_the_paths);
 	T_ADD_ROWS(&t, whose_rows, state_is_for_its_store_only);
 	T_ADD(&t, nothing_is_kept_for_what_cannot_be_trusted);
 	T_ADD(&t, standby_answers_what_it_may);
