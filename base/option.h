@@ -77,6 +77,9 @@ struct option_row {
 		     * given once */
 	bool also_mount; /* of OPTION_LONG: also an option of -o */
 	bool cmdline_only; /* of OPTION_LONG: not a key of a configuration */
+	/* @again: the value that an empty list in a configuration stands for, which may
+	 * be refused. NULL: the list counts as left out. */
+	const char *empty;
 };
 
 #define OPTION_AT(type, member)                  \

@@ -71,7 +71,9 @@ static const struct option_row ctl_verb_rows[] = {
 		  "the volume is served." },
 	{ .name = "volume allow",
 	  .value = "NAME [RULE]...",
-	  .help = "Replace the access rules of a volume." },
+	  .help = "Replace the access rules of a volume. Without _RULE_, show "
+		  "them: those of the target, after *target:*, if the volume "
+		  "has none of its own." },
 	{ .name = "volume eject",
 	  .value = "NAME",
 	  .help = "Eject the medium of a removable volume, when its running "
@@ -91,10 +93,11 @@ static const struct option_row ctl_verb_rows[] = {
 		  "its commands is left. The initiator may log in again." },
 	{ .name = "allow",
 	  .value = "[RULE]...",
-	  .help = "Replace the access rules of the target. End the sessions "
+	  .help = "Replace the access rules of the target: *all* lets "
+		  "everybody in, *none* nobody. End the sessions "
 		  "that would see other volumes, and wait until none of "
 		  "their commands is left. Their initiators may log in "
-		  "again." },
+		  "again. Without _RULE_, show the rules." },
 	{ .name = "listen add",
 	  .value = "URI",
 	  .help = "Listen on another address; _URI_ is that of *--listen* of "
@@ -104,14 +107,14 @@ static const struct option_row ctl_verb_rows[] = {
 	  .help = "Listen on an address no more. Sessions that came by it go "
 		  "on; *session kick* ends them. The last address stays." },
 	{ .name = "qos",
-	  .value = "[NAME KEY=VALUE...]",
+	  .value = "[NAME [KEY=VALUE]...]",
 	  .help = "Change the limits of a volume with the layer qos, as "
-		  "*volume set* _NAME_ *qos*. Without arguments, list all "
-		  "limits." },
+		  "*volume set* _NAME_ *qos*. Without _KEY_, show its limits; "
+		  "without arguments, those of all volumes." },
 	{ .name = "fault",
 	  .value = "NAME [RULE]...",
-	  .help = "Replace the faults of a volume, for tests; without _RULE_, "
-		  "there are none. What is stuck goes on. The volume must have "
+	  .help = "Replace the faults of a volume, for tests; *none* ends all "
+		  "of them. Without _RULE_, show them. What is stuck goes on. The volume must have "
 		  "been added with *fault=*." },
 	{ .name = "events",
 	  .help = "Print what happens, until interrupted: logins and logouts, "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "ctl/ctl_print.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -94,16 +95,32 @@ static void print_trouble(const json_t *vol)
 	       ctl_field(vol, "state_end"));
 }
 
+static void print_texts(const json_t *list)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)list, i, one)
+		printf("%s%s", i ? " " : "", json_string_value(one));
+}
+
+/* Who may use a volume. */
+static void print_access(const json_t *rules, bool is_of_target)
+{
+	fputs(is_of_target ? "target: " : "", stdout);
+	print_texts(rules);
+}
+
 static void print_volume(const json_t *vol)
 {
 	long long left = ctl_number(vol, "seconds_left");
 	char size[SIZE_TEXT_SIZE];
 
-	printf("%-4lld %-24s %10s %5lld  %-12s %s%s%s", ctl_number(vol, "lun"),
+	printf("%-4lld %-24s %10s %5lld  %-12s ", ctl_number(vol, "lun"),
 	       ctl_field(vol, "name"),
 	       size_format((uint64_t)ctl_number(vol, "size"), size),
-	       ctl_number(vol, "block_size"), ctl_field(vol, "kind"),
-	       ctl_field(vol, "state"),
+	       ctl_number(vol, "block_size"), ctl_field(vol, "kind"));
+	printf("%s%s%s", ctl_field(vol, "state"),
 	       json_is_true(json_object_get(vol, "read_only")) ? ", read-only"
 							       : "",
 	       json_is_true(json_object_get(vol, "never_stable"))
@@ -113,6 +130,9 @@ static void print_volume(const json_t *vol)
 		printf(", %lld %%", ctl_number(vol, "progress_percent"));
 	print_left(left);
 	print_trouble(vol);
+	fputs("; for ", stdout);
+	print_access(json_object_get(vol, "allow"),
+		     json_is_true(json_object_get(vol, "follows_target")));
 	putchar('\n');
 }
 
@@ -122,7 +142,7 @@ void ctl_print_volumes(const json_t *out)
 	size_t i;
 
 	printf("%-4s %-24s %10s %5s  %-12s %s\n", "LUN", "NAME", "SIZE",
-	       "BLOCK", "KIND", "STATE");
+	       "BLOCK", "KIND", "STATE; FOR WHOM");
 	json_array_foreach(json_object_get(out, "volumes"), i, vol)
 		print_volume(vol);
 }
@@ -305,6 +325,73 @@ void ctl_print_qos_json(const json_t *out)
 	all = json_pack("{so}", "limits", limits);
 	ctl_print_json(all);
 	json_decref(all);
+}
+
+/* ---- rules and faults ---- */
+
+static json_t *config_rules(const json_t *out)
+{
+	return json_object_get(json_object_get(out, "config"), "allow");
+}
+
+/* Of the only volume in the configuration @out. */
+static json_t *volume_field(const json_t *out, const char *key)
+{
+	json_t *config = json_object_get(out, "config");
+
+	return json_object_get(
+		json_array_get(json_object_get(config, "backing"), 0), key);
+}
+
+void ctl_print_allow(const json_t *out)
+{
+	print_texts(config_rules(out));
+	putchar('\n');
+}
+
+void ctl_print_volume_allow(const json_t *out)
+{
+	const json_t *own = volume_field(out, "allow");
+
+	print_access(own ? own : config_rules(out), !own);
+	putchar('\n');
+}
+
+static void print_new_json(json_t *json)
+{
+	ctl_print_json(json);
+	json_decref(json);
+}
+
+void ctl_print_allow_json(const json_t *out)
+{
+	print_new_json(json_pack("{sO}", "allow", config_rules(out)));
+}
+
+void ctl_print_volume_allow_json(const json_t *out)
+{
+	json_t *own = volume_field(out, "allow");
+
+	print_new_json(json_pack("{sO sb}", "allow",
+				 own ? own : config_rules(out),
+				 "follows_target", !own));
+}
+
+void ctl_print_faults(const json_t *out)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(volume_field(out, "fault"), i, one)
+		puts(json_string_value(one));
+}
+
+void ctl_print_faults_json(const json_t *out)
+{
+	json_t *faults = volume_field(out, "fault");
+
+	print_new_json(json_pack("{so}", "fault",
+				 faults ? json_incref(faults) : json_array()));
 }
 
 /* ---- events ---- */

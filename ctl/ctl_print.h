@@ -24,6 +24,16 @@ void ctl_print_json(const json_t *out);
 void ctl_print_qos(const json_t *out);
 /* {"limits": [{"name", "parameters"}]}: one for each layer qos. */
 void ctl_print_qos_json(const json_t *out);
+/* The rules of the target in the configuration @out, in a line; {"allow": [...]}. */
+void ctl_print_allow(const json_t *out);
+void ctl_print_allow_json(const json_t *out);
+/* Those of its only volume. If it has none, "target: " and those of the target;
+ * {"allow": [...], "follows_target": true}. */
+void ctl_print_volume_allow(const json_t *out);
+void ctl_print_volume_allow_json(const json_t *out);
+/* The faults of its only volume, one in a line; {"fault": [...]}. */
+void ctl_print_faults(const json_t *out);
+void ctl_print_faults_json(const json_t *out);
 void ctl_print_event(const json_t *out);
 /* In one line. */
 void ctl_print_json_line(const json_t *out);

@@ -22,6 +22,8 @@ struct ctl_args {
 	const char *method;
 	void (*print)(const json_t *out);
 	void (*print_json)(const json_t *out); /* for --json */
+	const char *
+		only; /* the volume of the configuration that is shown; NULL: all */
 };
 
 struct ctl_verb {
@@ -95,25 +97,29 @@ static json_t *make_parameters(struct ctl_args *a)
 		    : NULL;
 }
 
-/* "qos" lists the limits, "qos NAME KEY=VALUE..." sets those of a volume. */
+/* A verb without what it would set shows what is there, from the configuration. @volume:
+ * NULL: of all volumes, or of the target. */
+static json_t *make_show(struct ctl_args *a, const char *volume,
+			 void (*print)(const json_t *out),
+			 void (*print_json)(const json_t *out))
+{
+	a->method = "GetConfig";
+	a->only = volume;
+	a->print = print;
+	a->print_json = print_json;
+	return json_object();
+}
+
+/* "qos" shows the limits, "qos NAME" those of a volume, and "qos NAME KEY=VALUE..." sets
+ * them. */
 static json_t *make_qos(struct ctl_args *a)
 {
 	json_t *keys;
 
-	if (a->cnt == 0) {
-		/* The answer is the whole configuration. */
-		a->print_json = ctl_print_qos_json;
-		return json_object();
-	}
-	if (a->cnt == 1) {
-		log_error("qos %s: give KEY=VALUE, such as iops=500",
-			  a->arg[0]);
-		a->code = CTL_USAGE;
-		return NULL;
-	}
+	if (a->cnt < 2)
+		return make_show(a, a->cnt ? a->arg[0] : NULL, ctl_print_qos,
+				 ctl_print_qos_json);
 	keys = make_keys(a, 1);
-	a->method = "SetParameters";
-	a->print = NULL;
 	return keys ? json_pack("{ssssso}", "name", a->arg[0], "plugin", "qos",
 				"parameters", keys)
 		    : NULL;
@@ -130,19 +136,31 @@ static json_t *make_rules(char **arg, int cnt)
 
 static json_t *make_allow(struct ctl_args *a)
 {
+	if (a->cnt == 0)
+		return make_show(a, NULL, ctl_print_allow,
+				 ctl_print_allow_json);
 	return json_pack("{so}", "rules", make_rules(a->arg, a->cnt));
 }
 
 static json_t *make_volume_allow(struct ctl_args *a)
 {
+	if (a->cnt == 1)
+		return make_show(a, a->arg[0], ctl_print_volume_allow,
+				 ctl_print_volume_allow_json);
 	return json_pack("{ssso}", "volume", a->arg[0], "rules",
 			 make_rules(a->arg + 1, a->cnt - 1));
 }
 
+/* "fault NAME none" ends all faults. */
 static json_t *make_faults(struct ctl_args *a)
 {
+	bool none = a->cnt == 2 && !strcmp(a->arg[1], "none");
+
+	if (a->cnt == 1)
+		return make_show(a, a->arg[0], ctl_print_faults,
+				 ctl_print_faults_json);
 	return json_pack("{ssso}", "name", a->arg[0], "rules",
-			 make_rules(a->arg + 1, a->cnt - 1));
+			 make_rules(a->arg + 1, none ? 0 : a->cnt - 1));
 }
 
 static json_t *make_uri(struct ctl_args *a)
@@ -207,7 +225,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	{ "allow", 0, -1, "SetAllow", make_allow, ctl_print_ended },
 	{ "listen add", 1, 1, "AddListener", make_uri, NULL },
 	{ "listen remove", 1, 1, "RemoveListener", make_uri, NULL },
-	{ "qos", 0, -1, "GetConfig", make_qos, ctl_print_qos },
+	{ "qos", 0, -1, "SetParameters", make_qos, NULL },
 	{ "fault", 1, -1, "SetFaults", make_faults, NULL },
 	{ "events", 0, 0, "FollowEvents", make_nothing, ctl_print_event,
 	  /* follows= */ true },
@@ -313,6 +331,28 @@ static void ctl_tell_warning(const json_t *out)
 		log_warn("%s", text);
 }
 
+/* Takes all other volumes out of the configuration @out. */
+static bool ctl_show_only(json_t *out, const char *name)
+{
+	json_t *config = json_object_get(out, "config");
+	json_t *only = json_array();
+	json_t *vol;
+	size_t i;
+
+	json_array_foreach(json_object_get(config, "backing"), i, vol) {
+		const char *own =
+			json_string_value(json_object_get(vol, "name"));
+
+		if (own && !strcmp(own, name))
+			json_array_append(only, vol);
+	}
+	json_object_set_new(config, "backing", only);
+	if (json_array_size(only))
+		return true;
+	log_error("volume '%s': there is no volume of that name", name);
+	return false;
+}
+
 /* What ctl_run_follow() prints with. */
 static void (*ctl_print_answer)(const json_t *out);
 
@@ -361,6 +401,10 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		return code;
 	}
 	ctl_tell_warning(out);
+	if (a->only && !ctl_show_only(out, a->only)) {
+		json_decref(out);
+		return CTL_REFUSED;
+	}
 	if (a->opt->json)
 		a->print_json(out);
 	else if (a->print)
@@ -391,8 +435,8 @@ static const char *ctl_find_extra(const struct ctl_verb *verb,
 	return NULL;
 }
 
-/* JSON has only UTF-8. A rule that was left out for that would let everybody in. The name
- * of a file is not sent. */
+/* JSON has only UTF-8, and no rule shall be left out for that. The name of a file is not
+ * sent. */
 static bool ctl_check_texts(const struct ctl_verb *verb,
 			    const struct ctl_args *a)
 {

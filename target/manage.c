@@ -126,6 +126,18 @@ static void manage_show(struct manage *m)
 	pthread_mutex_unlock(&m->shown_lock);
 }
 
+/* The configuration of a running target always says who may come in. Neither the file
+ * nor the command line has said the default: a file that is saved leaves it out. */
+static void manage_say_default_rules(struct manage *m)
+{
+	if (json_object_get(m->config, "allow"))
+		return;
+	json_object_set_new(m->config, "allow",
+			    json_pack("[s]", ACCESS_DEFAULT));
+	json_object_set_new(m->at_start, "allow",
+			    json_pack("[s]", ACCESS_DEFAULT));
+}
+
 void manage_started(struct manage *m)
 {
 	const struct lun_map *luns = &m->server->luns;
@@ -142,6 +154,7 @@ void manage_started(struct manage *m)
 	}
 	m->at_start = json_deep_copy(m->config);
 	m->added = manage_find_added(m);
+	manage_say_default_rules(m);
 	manage_show(m);
 }
 

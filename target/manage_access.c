@@ -58,11 +58,46 @@ static bool manage_read_rules(struct manage *m, const struct manage_allow *from,
 	return true;
 }
 
+const char *manage_rules_text(const json_t *rules,
+			      char buf[static MANAGE_RULES_SIZE])
+{
+	const json_t *rule;
+	size_t len = 0;
+	size_t i;
+
+	snprintf(buf, MANAGE_RULES_SIZE, "as the target");
+	json_array_foreach((json_t *)(uintptr_t)rules, i, rule) {
+		if (len < MANAGE_RULES_SIZE)
+			len += (size_t)snprintf(
+				buf + len, MANAGE_RULES_SIZE - len, "%s%s",
+				i ? " " : "", json_string_value(rule));
+	}
+	return buf;
+}
+
+static void manage_log_rules(const char *volume, const json_t *was,
+			     const json_t *is)
+{
+	struct log_about about = { .event = "config" };
+	char from[MANAGE_RULES_SIZE];
+	char to[MANAGE_RULES_SIZE];
+
+	log_event(LOG_NOTICE, &about,
+		  "configuration: change %s%s%s: allow: %s -> %s",
+		  volume ? "volume '" : "target", volume ? volume : "",
+		  volume ? "'" : "", manage_rules_text(was, from),
+		  manage_rules_text(is, to));
+}
+
 static void manage_note_rules(struct manage *m, const struct manage_allow *from)
 {
 	json_t *owner = from->volume ? manage_find(m, from->volume) : m->config;
+	const json_t *was = json_object_get(owner, "allow");
 
-	if (json_array_size(from->rules))
+	if (was == from->rules || json_equal(was, from->rules))
+		return;
+	manage_log_rules(from->volume, was, from->rules);
+	if (from->rules)
 		json_object_set_new(owner, "allow",
 				    json_deep_copy(from->rules));
 	else

@@ -12,7 +12,7 @@
 /* The rules of a volume, or of the target. */
 struct manage_allow {
 	const char *volume;  /* NULL: the target */
-	const json_t *rules; /* canonical; NULL: none */
+	const json_t *rules; /* canonical; NULL: a volume follows the target's */
 };
 
 /* A change of rules that needs no more memory. free() it. */
@@ -22,7 +22,7 @@ struct manage_allow_change;
 struct manage_allow_change *
 manage_prepare_allow(struct manage *m, const struct manage_allow *allow,
 		     unsigned int cnt, struct manage_fault *f);
-/* Sets them at once, so that nobody sees a volume by the new rules of one and the old
+/* Sets them at once, and logs from what to what, so that nobody sees a volume by the new rules of one and the old
  * ones of another. The volumes are served as before manage_prepare_allow(). *ret_ended:
  * sessions that end by it. False: the target is stopping. */
 bool manage_make_allow(struct manage *m, struct manage_allow_change *c,
@@ -30,6 +30,13 @@ bool manage_make_allow(struct manage *m, struct manage_allow_change *c,
 /* Both, for one list. */
 bool manage_set_allow(struct manage *m, const struct manage_allow *allow,
 		      unsigned int *ret_ended, struct manage_fault *f);
+
+#define MANAGE_RULES_SIZE 512
+
+/* Canonical rules as a line: "10.0.0.1 10.0.0.2:ro". NULL: "as the target". Cut off when
+ * it is longer than @buf, which it returns. */
+const char *manage_rules_text(const json_t *rules,
+			      char buf[static MANAGE_RULES_SIZE]);
 
 /* Reads the limits of @config. */
 bool manage_read_limits(const json_t *config, struct port_limits *ret,

@@ -113,13 +113,34 @@ static const char *apply_differing_key(const json_t *one, const json_t *two)
 	return NULL;
 }
 
-/* Both may be without rules. */
+/* Volumes may be without rules. */
 static bool apply_same_rules(const json_t *one, const json_t *two)
 {
 	const json_t *a = json_object_get(one, "allow");
 	const json_t *b = json_object_get(two, "allow");
 
 	return (!a && !b) || json_equal(a, b);
+}
+
+/* They let everybody in: others only narrow them. */
+static bool apply_are_open(const json_t *rules)
+{
+	const char *rule = json_string_value(json_array_get(rules, 0));
+
+	return json_array_size(rules) == 1 && !strcmp(rule, ACCESS_DEFAULT);
+}
+
+/* What a configuration leaves out opens nothing. */
+static bool apply_refuse_no_rules(struct apply *a, const char *object,
+				  const json_t *have)
+{
+	char text[MANAGE_RULES_SIZE];
+
+	return manage_refuse(
+		a->f, object, "allow",
+		"the configuration has no rules for it, but now it "
+		"has some (%.200s): write who may come in, or \"all\"",
+		manage_rules_text(json_object_get(have, "allow"), text));
 }
 
 static bool apply_compare_volume(struct apply *a, json_t *vol,
@@ -140,6 +161,9 @@ static bool apply_compare_volume(struct apply *a, json_t *vol,
 				     "again");
 	if (apply_same_rules(vol, have))
 		return true;
+	if (!json_object_get(vol, "allow") &&
+	    !apply_are_open(json_object_get(have, "allow")))
+		return apply_refuse_no_rules(a, object, have);
 	apply_note(a, "change", object, "allow",
 		   json_deep_copy(json_object_get(have, "allow")),
 		   json_deep_copy(json_object_get(vol, "allow")));
@@ -301,7 +325,7 @@ static void apply_keep_listeners(struct apply *a)
 	json_decref(all);
 }
 
-static void apply_keep_rules(struct apply *a)
+static void apply_keep_added_rules(struct apply *a)
 {
 	json_t *want = json_object_get(a->want, "allow");
 	json_t *all;
@@ -315,6 +339,22 @@ static void apply_keep_rules(struct apply *a)
 	json_decref(all);
 }
 
+/* Rules that the configuration lacks stay. A prune would remove them: it is refused, unless
+ * they are what the target has without any configuration. */
+static bool apply_keep_rules(struct apply *a)
+{
+	json_t *have = json_object_get(a->m->config, "allow");
+	const json_t *added = json_object_get(a->m->added, "allow");
+
+	apply_keep_added_rules(a);
+	if (json_object_get(a->want, "allow"))
+		return true;
+	if (a->how->prune && !json_equal(have, added) && !apply_are_open(have))
+		return apply_refuse_no_rules(a, "target", a->m->config);
+	json_object_set(a->want, "allow", have);
+	return true;
+}
+
 /* A configuration cannot remove a value that only the command line gives. */
 static bool apply_differs(const struct apply *a, const char *key)
 {
@@ -326,12 +366,13 @@ static bool apply_differs(const struct apply *a, const char *key)
 	return have && !json_equal(have, json_object_get(a->m->added, key));
 }
 
-static void apply_compare_settings(struct apply *a)
+static bool apply_compare_settings(struct apply *a)
 {
 	const struct option_table *t = &target_option_table;
 
 	apply_keep_listeners(a);
-	apply_keep_rules(a);
+	if (!apply_keep_rules(a))
+		return false;
 	for (unsigned int i = 0; i < t->cnt; i++) {
 		const char *key = t->rows[i].name;
 
@@ -342,6 +383,7 @@ static void apply_compare_settings(struct apply *a)
 			   json_deep_copy(json_object_get(a->m->config, key)),
 			   json_deep_copy(json_object_get(a->want, key)));
 	}
+	return true;
 }
 
 /* ---- making the changes ---- */
@@ -583,11 +625,16 @@ static bool apply_do(struct apply *a)
 	       apply_remove_listeners(a);
 }
 
+/* manage_make_allow() has logged the rules. */
 static void apply_log_change(const json_t *change)
 {
+	const char *field = json_string_value(json_object_get(change, "field"));
+
+	if (field && !strcmp(field, "allow"))
+		return;
 	manage_log_change(json_string_value(json_object_get(change, "action")),
 			  json_string_value(json_object_get(change, "object")),
-			  json_string_value(json_object_get(change, "field")));
+			  field);
 }
 
 static bool apply_all(struct apply *a)
@@ -618,9 +665,8 @@ bool manage_apply(struct manage *m, const json_t *want,
 	if (!good)
 		manage_refuse(f, "target", "", "out of memory");
 	good = good && apply_compare_volumes(&a) &&
-	       (!how->prune || apply_compare_pruned(&a));
-	if (good)
-		apply_compare_settings(&a);
+	       (!how->prune || apply_compare_pruned(&a)) &&
+	       apply_compare_settings(&a);
 	if (good && !how->dry_run && json_array_size(a.changes))
 		good = apply_all(&a);
 	free(a.allow);

@@ -254,14 +254,39 @@ static void method_run_volumes(struct server *s, void *arg)
 		json_array_append_new(arg, method_volume(vols[i]));
 }
 
+/* Says who may use @vol, as the configuration does. */
+static void method_add_rules(json_t *vol, const json_t *config)
+{
+	const char *name = json_string_value(json_object_get(vol, "name"));
+	json_t *rules = json_object_get(config, "allow");
+	json_t *own = NULL;
+	json_t *other;
+	size_t i;
+
+	json_array_foreach(json_object_get(config, "backing"), i, other) {
+		if (manage_is_named(other, name))
+			own = json_object_get(other, "allow");
+	}
+	json_object_set(vol, "allow", own ? own : rules);
+	json_object_set_new(vol, "follows_target", json_boolean(!own));
+}
+
 /* Does not wait for a change. */
 static void method_list_volumes(void *user, const json_t *in,
 				struct control_result *ret)
 {
 	struct manage *m = user;
 	json_t *list = json_array();
+	uint64_t generation;
+	json_t *config;
+	json_t *vol;
+	size_t i;
 
 	server_call(m->server, method_run_volumes, list);
+	config = manage_shown(m, &generation);
+	json_array_foreach(list, i, vol)
+		method_add_rules(vol, config);
+	json_decref(config);
 	ret->parameters = json_pack("{so}", "volumes", list);
 }
 
@@ -583,24 +608,27 @@ static void method_set_allow(void *user, const json_t *in,
 			     struct control_result *ret)
 {
 	struct manage *m = user;
-	struct manage_allow allow = { .rules = json_object_get(in, "rules") };
+	const json_t *rules = json_object_get(in, "rules");
+	json_t *nobody = NULL;
+	struct manage_allow allow = { .rules = rules };
 	unsigned int ended = 0;
 	struct manage_fault f;
 
 	if (!method_optional_text(in, "volume", &allow.volume, ret))
 		return;
-	if (!method_is_texts(allow.rules)) {
+	if (!method_is_texts(rules)) {
 		method_bad(ret, "rules");
 		return;
 	}
+	if (!json_array_size(rules))
+		allow.rules = nobody = json_pack("[s]", ACCESS_NOBODY);
 	manage_lock(m);
-	if (manage_set_allow(m, &allow, &ended, &f)) {
-		method_log_change(allow.volume, "allow");
+	if (manage_set_allow(m, &allow, &ended, &f))
 		method_changed(m, json_pack("{si}", "ended", (int)ended), ret);
-	} else {
+	else
 		method_refused(ret, &f);
-	}
 	manage_unlock(m);
+	json_decref(nobody);
 	manage_await_sessions(m);
 }
 
@@ -849,8 +877,10 @@ static const struct control_method manage_methods[] = {
 		 "read_only: bool, write_cache: bool, never_stable: bool, "
 		 "state: string, state_since_ms: int, state_error: ?string, "
 		 "state_end: ?string, progress_percent: int, seconds_left: "
-		 "int)",
-	  .help = "List the volumes that are served; sizes are in bytes",
+		 "int, allow: []string, follows_target: bool)",
+	  .help = "List the volumes that are served; sizes are in bytes; "
+		  "follows_target: it has no rules of its own, and allow has "
+		  "those of the target",
 	  .run = method_list_volumes },
 	{ .name = "ListSessions",
 	  .in = "",
@@ -933,8 +963,8 @@ static const struct control_method manage_methods[] = {
 	{ .name = "SetAllow",
 	  .in = "rules: []string, volume: ?string",
 	  .out = "ended: int, " METHODS_GENERATION,
-	  .help = "Replace the access rules of the target, or of a volume; "
-		  "ended: sessions that must log in again",
+	  .help = "Replace the access rules of the target, or of a volume; no "
+		  "rule lets nobody in; ended: sessions that must log in again",
 	  .changes = true,
 	  .run = method_set_allow },
 	{ .name = "AddListener",

@@ -43,12 +43,12 @@ json_t *manage_saved_form(const struct manage *m)
 		json_t *is = json_object_get(m->config, key);
 		json_t *was = json_object_get(m->at_start, key);
 
-		if (t->rows[i].again)
-			is = save_list(m, key, is);
+		/* Volumes have names and LUNs that the file may not have. */
+		if (json_equal(is, was) && !t->rows[i].keys)
+			is = json_copy(json_object_get(m->file, key));
 		else
-			is = json_copy(json_equal(is, was)
-					       ? json_object_get(m->file, key)
-					       : is);
+			is = t->rows[i].again ? save_list(m, key, is)
+					      : json_copy(is);
 		if (is && (!json_is_array(is) || json_array_size(is)))
 			json_object_set(to, key, is);
 		json_decref(is);

@@ -302,17 +302,20 @@ static const struct option_row target_rows[] = {
 		  "this option and without an RDMA device, *rdma-target* listens over RDMA on all\n"
 		  "addresses as soon as a device appears.",
 	  .set = target_option_listen,
-	  .again = true },
+	  .again = true,
+	  .empty = "" },
 	{ .name = "allow",
 	  .letter = 'a',
 	  .type = OPTION_TEXT,
 	  .value = "RULE",
-	  .dflt_text = "every initiator",
+	  .dflt_text = "*" ACCESS_DEFAULT "*, everybody",
 	  .help = "Allow these initiators to use the volumes that have "
 		  "no rules of their own; see below. May be given "
 		  "several times.",
+	  .more = "See *ACCESS*.",
 	  .set = target_option_allow,
-	  .again = true },
+	  .again = true,
+	  .empty = ACCESS_NOBODY },
 	{ .name = "threads",
 	  .letter = 't',
 	  .type = OPTION_NUMBER,
@@ -553,10 +556,11 @@ const struct option_table target_option_table = {
 		"TCP where there is no RDMA device. The first SPEC is LUN 0, and so on.\n",
 	.tail = "\n"
 		"An allow RULE is WHO[:ro][:lun=N]. WHO is an address (10.0.0.1, [fe80::1]),\n"
-		"a network (10.0.0.0/24), 0x and the 32 digits of an initiator port, or all.\n"
-		"With :ro, these initiators may only read. With :lun=N, they see the volume\n"
-		"under that LUN. The first rule that fits counts. A volume that is not allowed\n"
-		"does not exist for the initiator.\n"
+		"a network (10.0.0.0/24), 0x and the 32 digits of an initiator port, all\n"
+		"(everybody) or none (nobody). With :ro, these initiators may only read. With\n"
+		":lun=N, they see the volume under that LUN. The first rule that fits counts.\n"
+		"A volume that is not allowed does not exist for the initiator. Only the word\n"
+		"all lets everybody in.\n"
 		"A fault RULE is OP:KIND[:CONDITION]..., with\n"
 		"  OP         read, write, flush, unmap, zero or any\n"
 		"  KIND       error[=EIO|ENOSPC|ENOMEM|ENODEV|EROFS], delay=MS, short, torn,\n"
@@ -587,9 +591,13 @@ static unsigned int target_default_threads(const struct target_options *opt)
 	return cnt > 0 ? cnt : 1;
 }
 
-/* Fills in the defaults that depend on other options. */
+/* Fills in the defaults that depend on other options, and those of lists. */
 static void target_options_fill_in(struct target_options *opt)
 {
+	struct error e;
+
+	if (!opt->allow.cnt)
+		target_option_allow(opt, NULL, ACCESS_DEFAULT, &e);
 	opt->threads_given = opt->threads > 0;
 	if (!opt->threads_given)
 		opt->threads = target_default_threads(opt);

@@ -147,6 +147,15 @@ json_t *config_check_value(const struct option_row *row, const json_t *value,
 
 /* ---- the whole ---- */
 
+json_t *config_elements(const struct option_row *row, const json_t *value)
+{
+	if (json_is_array(value) && (json_array_size(value) || !row->empty))
+		return json_incref((json_t *)(uintptr_t)value);
+	return json_is_array(value)
+		       ? json_pack("[s]", row->empty)
+		       : json_pack("[O]", (json_t *)(uintptr_t)value);
+}
+
 /* A backing is a volume; all other options have a value. */
 static json_t *config_check_one(const struct option_row *row,
 				const json_t *value, struct target_options *opt,
@@ -228,24 +237,27 @@ static json_t *config_check_list(const struct option_row *row,
 				 struct target_options *opt,
 				 struct config_fault *fault)
 {
-	size_t cnt = json_is_array(value) ? json_array_size(value) : 1;
-	json_t *list = json_array();
+	json_t *given = config_elements(row, value);
+	json_t *list = given ? json_array() : NULL;
+	json_t *from;
+	size_t i;
 
-	for (size_t i = 0; list && i < cnt; i++) {
-		const json_t *from =
-			json_is_array(value) ? json_array_get(value, i) : value;
+	json_array_foreach(given, i, from) {
 		char place[CONFIG_PLACE_SIZE];
 		json_t *one;
 
 		snprintf(place, sizeof(place), "%s[%zu]", row->name, i);
-		one = config_check_one(row, from, opt, place, fault);
+		one = list ? config_check_one(row, from, opt, place, fault)
+			   : NULL;
 		if (one && json_array_append_new(list, one) == 0)
 			continue;
 		if (one)
 			config_no_memory(fault);
 		json_decref(list);
+		json_decref(given);
 		return NULL;
 	}
+	json_decref(given);
 	if (!list)
 		config_no_memory(fault);
 	if (row->keys == &volume_option_table &&

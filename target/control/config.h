@@ -8,7 +8,8 @@
  *	  "backing": [ { "store": "/srv/a.img", "name": "a", "ro": true },
  *		       "ram:64M,name=b" ] }
  *
- * An option that may be given several times has an array, or one value. A volume
+ * An option that may be given several times has an array, or one value. An empty array
+ * of rules is "none", nobody; an empty one of addresses is refused. A volume
  * is a SPEC, as behind --backing, or an object: "store" is what a SPEC begins
  * with (without backslashes), "parameters" are those of a store that is a
  * plugin, each other key is an option of volumes. A layer is the name of a
@@ -67,6 +68,10 @@ bool config_refuse(struct config_fault *fault, const char *place,
  * Returns false. */
 bool config_refuse_key(struct config_fault *fault, const char *place,
 		       const struct option_table *t, const char *key);
+
+/* What @value says for @row, which may be given several times: an array, to be freed by
+ * json_decref(). NULL: no memory. */
+json_t *config_elements(const struct option_row *row, const json_t *value);
 
 /* The canonical form of @value for @row, as an element of a list or alone.
  * NULL: refused. A flag that is false has the canonical form json_null().

@@ -362,20 +362,24 @@ static bool config_add_key(json_t *vol, const char *key, const json_t *value,
 {
 	const struct option_row *row = option_find(
 		&volume_option_table, OPTION_SPEC, key, strlen(key));
-	bool is_list = row && row->again && json_is_array(value);
 	char at[CONFIG_PLACE_SIZE + 32];
 	bool good = true;
+	json_t *list;
+	json_t *one;
+	size_t i;
 
 	if (!row)
 		return config_refuse_key(fault, place, &volume_option_table,
 					 key);
-	if (!is_list)
+	if (!row->again || !json_is_array(value))
 		return config_add_value(vol, row, value, scratch, place, fault);
-	for (size_t i = 0; good && i < json_array_size(value); i++) {
+	list = config_elements(row, value);
+	json_array_foreach(list, i, one) {
 		snprintf(at, sizeof(at), "%s[%zu]", place, i);
-		good = config_add_value(vol, row, json_array_get(value, i),
-					scratch, at, fault);
+		good = good &&
+		       config_add_value(vol, row, one, scratch, at, fault);
 	}
+	json_decref(list);
 	return good;
 }
 

@@ -42,7 +42,8 @@ static bool parse_prefix(const char *text, unsigned int bits,
 {
 	int prefix = text ? parse_decimal(text, (int)bits) : (int)bits;
 
-	if (prefix < 0)
+	/* Everybody needs the word "all". */
+	if (prefix <= 0)
 		return false;
 	rule->prefix = 128 - bits + (unsigned int)prefix;
 	return true;
@@ -76,6 +77,8 @@ static bool parse_who(char *text, struct access_rule *rule)
 {
 	if (!strcmp(text, "all"))
 		return true;
+	if (!strcmp(text, ACCESS_NOBODY))
+		return rule->is_nobody = true;
 	if (text[0] == '[')
 		return access_parse_ipv6(text, rule);
 	if (text[0] == '0' && text[1] == 'x') {
@@ -138,7 +141,8 @@ bool access_rules_add(struct access_rules *rules, const char *text,
 		return error_refuse(
 			e, "a rule is an address (10.0.0.1, [fe80::1]), a "
 			   "network (10.0.0.0/24), 0x and the 32 digits of an "
-			   "initiator port, or all; :ro and :lun=N may follow");
+			   "initiator port, all (everybody) or none (nobody); "
+			   ":ro and :lun=N may follow");
 	rules->cnt++;
 	return true;
 }
@@ -164,6 +168,8 @@ const struct access_rule *access_rules_find(const struct access_rules *rules,
 	for (unsigned int i = 0; i < rules->cnt; i++) {
 		const struct access_rule *rule = &rules->rule[i];
 
+		if (rule->is_nobody)
+			continue;
 		if (rule->by_port ? srp_port_id_equal(&rule->port, port)
 				  : same_net(&rule->net, addr, rule->prefix))
 			return rule;

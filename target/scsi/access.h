@@ -5,12 +5,14 @@
  * themselves, or by their address:
  *
  *	WHO[:ro][:lun=N]
- *	WHO: 0x... (32 digits), 10.0.0.1, 10.0.0.0/24, [fe80::1], [fd00::]/8, all
+ *	WHO: 0x... (32 digits), 10.0.0.1, 10.0.0.0/24, [fe80::1], [fd00::]/8,
+ *	     all, none
  *
  * A volume follows its own rules (,allow=), or those of the target (--allow) if
- * it has none. The first rule that fits counts. Without any rule, every
- * initiator may see the volume. A volume that is not allowed does not exist for
- * the initiator. Thread: any; rules are constant after the start.
+ * it has none. The first rule that fits counts. Who fits no rule may not see the
+ * volume: only the word "all" lets everybody in. A volume that is not allowed
+ * does not exist for the initiator. Thread: any; rules are constant after the
+ * start.
  */
 #ifndef TARGET_SCSI_ACCESS_H
 #define TARGET_SCSI_ACCESS_H
@@ -24,7 +26,12 @@
 
 #define ACCESS_RULES_MAX 16
 
+/* The rule of a target that is given none, and the one that an empty list stands for. */
+#define ACCESS_DEFAULT "all"
+#define ACCESS_NOBODY  "none"
+
 struct access_rule {
+	bool is_nobody; /* it fits no initiator */
 	bool by_port;
 	struct srp_port_id port;
 	struct in6_addr net; /* IPv4: as a mapped address */

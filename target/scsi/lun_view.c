@@ -16,7 +16,7 @@ static bool lun_view_add(struct lun_view *view, struct volume *vol,
 }
 
 void lun_view_make(struct lun_view *view, const struct lun_map *luns,
-		   const struct access_rules *everybody,
+		   const struct access_rules *of_target,
 		   const struct srp_port_id *port, const struct in6_addr *addr,
 		   const struct volume **ret_hidden)
 {
@@ -25,16 +25,16 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		struct volume *vol = luns->vol[i];
 		const struct access_rules *rules =
-			vol->allow.cnt ? &vol->allow : everybody;
+			vol->allow.cnt ? &vol->allow : of_target;
 		const struct access_rule *rule =
 			access_rules_find(rules, port, addr);
 		unsigned int lun = vol->lun;
 
-		if (rules->cnt && !rule)
+		if (!rule)
 			continue;
-		if (rule && rule->lun >= 0)
+		if (rule->lun >= 0)
 			lun = (unsigned int)rule->lun;
-		if (!lun_view_add(view, vol, lun, rule && rule->read_only))
+		if (!lun_view_add(view, vol, lun, rule->read_only))
 			*ret_hidden = vol;
 	}
 }

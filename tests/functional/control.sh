@@ -237,7 +237,7 @@ print(list(a), [v["parameters"] for v in a["limits"] if v["name"] == sys.argv[1]
 t_check 'so it does with --json, and nothing else' test "$(limits_of slow)" = \
 	"['limits'] [{'iops': '900', 'burst': '50'}]"
 t_check 'a limit without a value is wrong usage' exits 2 ctl qos slow iops
-t_check 'so is none' exits 2 ctl qos slow
+t_check 'a volume alone shows its limits' grep -qx 'slow iops=900 burst=50' <(ctl qos slow)
 t_refused 'a volume without limits gets none' 'no such plugin' ctl qos stays iops=1
 t_check 'the volume is removed' exits 0 ctl volume remove slow
 
@@ -253,7 +253,10 @@ t_refused 'a fault that is none is refused' "volume 'faulty': fault: .*" \
 t_check 'the faults are what they were' grep -q 'faulty .*2 faults' <(ctl volume list)
 t_refused 'a volume without faults gets none' 'was added without a fault' \
 	ctl fault stays read:error
-t_check 'faults go' exits 0 ctl fault faulty
+t_check 'without a rule they are shown' test "$(ctl fault faulty | xargs)" = \
+	'read:delay=1 write:error=ENOSPC'
+t_check 'and stay' grep -q 'faulty .*2 faults' <(ctl volume list)
+t_check 'faults go' exits 0 ctl fault faulty none
 has_no_fault() { ! ctl show | grep -q '"fault"'; }
 t_check 'none is left' has_no_fault
 t_check 'the volume with faults is removed' exits 0 ctl volume remove faulty
@@ -340,14 +343,16 @@ t_check 'so do the metrics' eval \
 ctl volume remove --force ill >/dev/null
 ctl volume add ram:1M,name=changes,layer=qos,iops=100,fault=read:error:lba=9 >/dev/null
 ctl qos changes iops=200 >/dev/null
-ctl fault changes >/dev/null
+ctl fault changes none >/dev/null
 ctl volume allow changes 10.9.9.9 >/dev/null
+ctl allow 10.9.9.9 >/dev/null
 ctl allow all >/dev/null
-ctl allow >/dev/null
 t_check 'so is a limit that changes' told "config +configuration: change volume 'changes': qos"
 t_check 'so are faults' told "config +configuration: change volume 'changes': fault"
-t_check 'so are rules of a volume' told "config +configuration: change volume 'changes': allow"
-t_check 'so are rules of the target' told 'config +configuration: change target: allow'
+t_check 'so are rules of a volume, from what to what' told \
+	"config +configuration: change volume 'changes': allow: as the target -> 10.9.9.9$"
+t_check 'so are rules of the target' told \
+	'config +configuration: change target: allow: 10.9.9.9 -> all$'
 ctl volume remove changes >/dev/null
 kill "$events"
 needs_more() {
@@ -362,11 +367,27 @@ t_check 'rules are replaced' exits 0 ctl allow 10.9.9.9
 t_check 'who is not allowed gets in no more' sees_not stays
 t_check 'a rule that is no text is refused' exits 2 ctl allow "$(printf '10.0.0.9\351')"
 t_check 'the rules stay' sees_not stays
-t_check 'rules are removed' exits 0 ctl allow
+t_check 'without a rule they are shown' test "$(ctl allow)" = 10.9.9.9
+t_check 'and stay' sees_not stays
+t_refused 'an empty rule is refused' "target: allow: '': a rule is" ctl allow ''
+t_check 'and opens nothing' sees_not stays
+t_check 'no rule of a client is nobody' raw 'r = call(I + "SetAllow", {"rules": []})
+assert "parameters" in r, r'
+t_check 'which is shown' test "$(ctl allow)" = none
+t_check 'nobody gets in' sees_not stays
+t_check 'everybody may come in by the word' exits 0 ctl allow all
 t_check 'everybody gets in' sees stays
 t_check 'a volume has its own' exits 0 ctl volume allow grows 10.9.9.9
 t_check 'it is hidden' sees_not grows
-t_check 'they are removed' exits 0 ctl volume allow grows
+t_check 'without a rule they are shown' test "$(ctl volume allow grows)" = 10.9.9.9
+t_check 'those of the target are told apart' test "$(ctl volume allow stays)" = 'target: all'
+t_check 'also in JSON' grep -q '"follows_target": true' <(ctl --json volume allow stays)
+t_check 'the list tells who may use a volume' grep -q 'grows .*; for 10.9.9.9$' <(ctl volume list)
+t_check 'and who follows the target' grep -q 'stays .*; for target: all$' <(ctl volume list)
+t_refused 'a volume that is not there has no rules' "volume 'none': there is no volume" \
+	ctl volume allow none
+t_check 'it is still hidden' sees_not grows
+t_check 'everybody may use it by the word' exits 0 ctl volume allow grows all
 t_check 'it is seen' sees grows
 
 # ---- files
@@ -522,7 +543,7 @@ for generation in ["1", 1.0, True]:
         "generation": generation})
     assert r.get("error") == bad, r
 assert call(I + "Apply", {"config": {}, "generation": None}).get("parameters")
-assert "allow" not in call(I + "GetConfig")["parameters"]["config"]'
+assert call(I + "GetConfig")["parameters"]["config"]["allow"] == ["all"]'
 }
 t_check 'a value of a wrong type is refused' wrong_types
 # Texts that are cut are cut within a character of one of the two.
@@ -737,7 +758,7 @@ t_check 'and now they hold' sees_not open
 kill "$T_TARGET"
 wait "$T_TARGET"
 
-echo '{ "backing": [ "ram:1M,name=open" ] }' >"$T/wide.json"
+echo '{ "allow": "all", "backing": [ "ram:1M,name=open" ] }' >"$T/wide.json"
 t_target --control "$S" --backing ram:1M,name=open \
 	--backing "$T/goes,name=goes,fault=flush:stuck:count=1"
 ctl allow 10.9.9.9 >/dev/null

@@ -32,7 +32,7 @@ random_config() {
 	{
 		echo "{ \"max-logins\": $((RANDOM % 100 + 50)),"
 		echo "\"max-host-logins\": $((RANDOM % 20 + 10)),"
-		one_of '' '"allow": "all",' '"allow": [ "127.0.0.1", "10.1.1.1" ],'
+		one_of '"allow": "all",' '"allow": [ "127.0.0.1", "10.1.1.1" ],'
 		one_of '' "\"listen\": \"srp+tcp://127.0.0.2:$port\"," \
 			"\"listen\": [ \"srp+tcp://127.0.0.2:$port\",
 			\"srp+tcp://127.0.0.3:$port\" ],"

@@ -69,6 +69,14 @@ static void port_stopped(struct port *port)
 	t->stopped = true;
 }
 
+void t_port_allow(struct t_port *t, const char *rule)
+{
+	struct error e;
+
+	t->port.allow.cnt = 0;
+	T_MUST(access_rules_add(&t->port.allow, rule, &e));
+}
+
 void t_port_start(struct t_port *t, unsigned int workers)
 {
 	struct sockaddr_in addr = t_port_addr();
@@ -83,6 +91,8 @@ void t_port_start(struct t_port *t, unsigned int workers)
 	t->port.stopped = port_stopped;
 	t->port.user = t;
 	port_init(&t->port, &id);
+	if (!t->port.allow.cnt)
+		t_port_allow(t, ACCESS_DEFAULT);
 	memcpy(&at.addr, &addr, sizeof(addr));
 	T_MUST(!port_listen(&t->port, &at, &e));
 }

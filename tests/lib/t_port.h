@@ -55,6 +55,9 @@ void t_port_attach_volume(struct t_port *t, struct volume *vol);
 /* Returns "10.0.0.1:5555"; or the identifier of the target port there. */
 struct sockaddr_in t_port_addr(void);
 struct srp_port_id t_port_name(void);
+/* The only rule of the target; "all", if t_port_start() finds none. Once the port has
+ * started, call port_rules_changed(). */
+void t_port_allow(struct t_port *t, const char *rule);
 /* Starts the port on the first @workers workers: it listens at t_port_addr().
  * The caller may set members of t->port before if port_init() does not set
  * them. */

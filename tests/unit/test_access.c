@@ -29,8 +29,9 @@ static const struct rule_case {
 	{ "a network of 9 bits", "10.128.0.0/9", "10.255.0.1", true, false,
 	  -1 },
 	{ "outside of 9 bits", "10.128.0.0/9", "10.127.0.1", false, false, -1 },
-	{ "all of IPv4", "0.0.0.0/0", "192.168.0.1", true, false, -1 },
-	{ "IPv6 is not IPv4", "0.0.0.0/0", "fe80::1", false, false, -1 },
+	{ "half of IPv4", "128.0.0.0/1", "192.168.0.1", true, false, -1 },
+	{ "IPv6 is not IPv4", "128.0.0.0/1", "fe80::1", false, false, -1 },
+	{ "nobody", "none", "10.0.0.1", false, false, -1 },
 	{ "IPv4 within IPv6", "10.0.0.1", "::ffff:10.0.0.1", true, false, -1 },
 	{ "an IPv6 address", "[fe80::1]", "fe80::1", true, false, -1 },
 	{ "an IPv6 network", "[fd00::]/8", "fdab::1", true, false, -1 },
@@ -87,6 +88,9 @@ static const struct bad_rule {
 	{ "a name", "somewhere" },
 	{ "33 bits", "10.0.0.0/33" },
 	{ "no bits", "10.0.0.0/" },
+	{ "all of IPv4 without the word", "0.0.0.0/0" },
+	{ "all of IPv6 without the word", "[::]/0" },
+	{ "an address that is missing", ":ro" },
 	{ "bits that are no number", "10.0.0.0/2x" },
 	{ "negative bits", "10.0.0.0/-1" },
 	{ "129 bits", "[::]/129" },
@@ -150,6 +154,15 @@ static void who_may_see_nothing_is_refused(void **state)
 	assert_true(gets_in(rig, 1, "10.0.0.7"));
 	assert_false(gets_in(rig, 1, "10.0.1.7"));
 	assert_int_equal(rig->target.port.login_cnt, 0);
+	rig_destroy(rig);
+}
+
+static void nobody_gets_in_without_a_rule(void **state)
+{
+	struct rig *rig = rig_create(NULL);
+
+	rig->target.port.allow.cnt = 0;
+	assert_false(gets_in(rig, 1, "10.0.0.7"));
 	rig_destroy(rig);
 }
 
@@ -498,6 +511,7 @@ int main(void)
 	T_ADD_ROWS(&t, bad_rules, bad_rule_is_refused);
 	T_ADD(&t, rules_are_limited);
 	T_ADD(&t, who_may_see_nothing_is_refused);
+	T_ADD(&t, nobody_gets_in_without_a_rule);
 	T_ADD(&t, own_rules_replace_those_of_the_target);
 	T_ADD(&t, nexus_is_not_joined_from_where_others_are_allowed);
 	T_ADD(&t, who_sees_other_volumes_than_before_is_told);

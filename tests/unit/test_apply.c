@@ -114,8 +114,11 @@ static const struct difference {
 	{ "rules of a volume change", "",
 	  "{'backing': ['file,name=f,allow=10.0.0.7']}",
 	  "change volume 'f' allow" },
-	{ "rules of a volume go", "", "{'backing': ['file,name=f']}",
-	  "change volume 'f' allow" },
+	{ "everybody may use a volume by the word", "",
+	  "{'backing': ['file,name=f,allow=all']}", "change volume 'f' allow" },
+	{ "an empty list of rules is nobody", "",
+	  "{'allow': [], 'backing': [{'store': 'file', 'allow': []}]}",
+	  "change volume 'f' allow;change target allow" },
 	{ "rules of the target change", "", "{'allow': ['all', '10.0.0.7']}",
 	  "change target allow" },
 	{ "a limit changes", "", "{'max-channels': 3}",
@@ -210,6 +213,9 @@ static const struct undone {
 	  "{'max-logins': 5, 'backing': ['ram:1M,name=x'], 'listen': "
 	  "['srp+rdma://10.0.0.2', 'srp+tcp://198.51.100.1']}",
 	  "address 'srp+tcp://198.51.100.1'", "cannot listen on" },
+	{ "rules of a volume that are left out keep the others",
+	  "{'max-logins': 5, 'backing': ['ram:1M,name=x', 'file,name=f']}",
+	  "volume 'f'", "but now it has some (10.0.0.9): write who may" },
 	{ "a volume that cannot change keeps the others",
 	  "{'backing': ['ram:1M,name=x', 'ram:2M,name=a']}", "volume 'a'",
 	  "it cannot change" },
@@ -235,6 +241,46 @@ static void refused_change_is_undone(void **state)
 	assert_string_equal(after, before);
 	free(after);
 	free(before);
+}
+
+/* Opening needs the word "all": neither a file without rules nor a prune opens. */
+static const struct {
+	const char *in; /* of SetAllow */
+	const char *method;
+	const char *config; /* of the file, or of Apply */
+	const char *object;
+} omissions[] = {
+	{ "{'volume': 'a', 'rules': ['10.0.0.7']}", "Reload", FILE_ALL,
+	  "volume 'a'" },
+	{ "{'rules': ['10.0.0.7']}", "Apply",
+	  "{'config': {" FILE_LISTEN "}, 'prune': true}", "target" },
+};
+
+static void omission_opens_nothing(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(omissions); i++) {
+		bool reload = !strcmp(omissions[i].method, "Reload");
+		const json_t *answer;
+		char *before;
+		char *after;
+
+		t_server_ask("SetAllow", t_json(omissions[i].in));
+		before = look();
+		if (reload)
+			t_server_write("c.json", t_json(omissions[i].config));
+		answer = t_server_call(omissions[i].method,
+				       reload ? NULL
+					      : t_json(omissions[i].config));
+		assert_string_equal(t_json_text(answer, "error"), REFUSED);
+		assert_string_equal(
+			t_json_text(json_object_get(answer, "parameters"),
+				    "object"),
+			omissions[i].object);
+		after = look();
+		assert_string_equal(after, before);
+		free(after);
+		free(before);
+	}
 }
 
 /* A volume that is in use cannot be taken from the administrator's view of what was done
@@ -828,6 +874,7 @@ int main(void)
 
 	T_ADD_ROWS(&t, differences, difference_is_told_and_made);
 	T_ADD_ROWS(&t, undone, refused_change_is_undone);
+	T_ADD(&t, omission_opens_nothing);
 	T_ADD(&t, prune_asks_before_it_changes_anything);
 	T_ADD(&t, prune_without_memory_removes_nothing);
 	T_ADD(&t, apply_without_memory_changes_nothing);

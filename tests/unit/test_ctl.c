@@ -63,19 +63,23 @@ static const struct print_row {
 	  "flushes, about 1:02:03 to go\n" },
 	{ "volumes", ctl_print_volumes,
 	  "{'volumes':[{'lun':0,'name':'disk','size':1048576,'block_size':512,"
-	  "'kind':'file','state':'ready','read_only':true},{'lun':12,"
+	  "'kind':'file','state':'ready','read_only':true,'allow':['10.0.0.1',"
+	  "'10.0.0.2:ro']},{'lun':12,"
 	  "'name':'other','size':512,'block_size':4096,'kind':'ram',"
-	  "'state':'formatting','progress_percent':40,'seconds_left':61},"
+	  "'state':'formatting','progress_percent':40,'seconds_left':61,"
+	  "'allow':['all'],'follows_target':true},"
 	  "{'lun':13,'name':'ill','size':512,'block_size':512,'kind':'file',"
 	  "'state':'cannot flush','state_since_ms':1000,'state_error':'Lost',"
-	  "'state_end':'until it can'}]}",
-	  "LUN  NAME                           SIZE BLOCK  KIND         STATE\n"
+	  "'state_end':'until it can','allow':['none']}]}",
+	  "LUN  NAME                           SIZE BLOCK  KIND         STATE; "
+	  "FOR WHOM\n"
 	  "0    disk                          1 MiB   512  file         ready, "
-	  "read-only\n"
+	  "read-only; for 10.0.0.1 10.0.0.2:ro\n"
 	  "12   other                         512 B  4096  ram          "
-	  "formatting, 40 %, about 0:01:01 to go\n"
+	  "formatting, 40 %, about 0:01:01 to go; for target: all\n"
 	  "13   ill                           512 B   512  file         "
-	  "cannot flush since 1970-01-01 00:00:01: Lost, until it can\n" },
+	  "cannot flush since 1970-01-01 00:00:01: Lost, until it can; for "
+	  "none\n" },
 	{ "sessions", ctl_print_sessions,
 	  "{'total':5,'sessions':[{'initiator':'0x1','address':'a:1',"
 	  "'channels':2,'volumes':3,'negotiated':{'mtu':1024,'port_mtu':4096,"

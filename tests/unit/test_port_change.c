@@ -395,14 +395,13 @@ static void new_rules_end_who_would_see_less(void **state)
 	struct rig *rig = two_workers();
 	struct t_ini *one;
 	struct t_ini *two;
-	struct error e;
 
 	t_fabric_come_from(rig->hub, "10.0.0.1");
 	one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	t_fabric_come_from(rig->hub, "10.0.0.2");
 	two = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
 	assert_int_equal(port_rules_changed(&rig->target.port), 0);
-	assert_true(access_rules_add(&rig->target.port.allow, "10.0.0.1", &e));
+	t_port_allow(&rig->target, "10.0.0.1");
 	assert_int_equal(port_rules_changed(&rig->target.port), 1);
 	rig_settle(rig);
 	rig_expect_alive(one);
@@ -532,10 +531,9 @@ static void rules_hold_for_each_address_of_a_session(void **state)
 	struct t_ini *one;
 	struct t_ini *two;
 	struct rig *rig = one_nexus_from_two_addresses(&one, &two);
-	struct error e;
 
 	assert_int_equal(port_rules_changed(&rig->target.port), 0);
-	assert_true(access_rules_add(&rig->target.port.allow, "10.0.0.2", &e));
+	t_port_allow(&rig->target, "10.0.0.2");
 	assert_int_equal(port_rules_changed(&rig->target.port), 1);
 	rig_settle(rig);
 	assert_true(one->closed);

@@ -146,8 +146,7 @@ static struct scene scene_begin(unsigned int lun, bool reader)
 	struct scene s = { .rig = rig_create(&opt), .lun = lun };
 	struct error e;
 
-	assert_true(
-		access_rules_add(&s.rig->target.port.allow, "10.0.0.1:ro", &e));
+	t_port_allow(&s.rig->target, "10.0.0.1:ro");
 	assert_true(access_rules_add(&s.rig->target.port.allow, "all", &e));
 	fill_blocks(&s);
 	t_fabric_come_from(s.rig->hub, reader ? "10.0.0.1" : "10.0.0.3");
