@@ -77,19 +77,19 @@ bool listen_point_is_loopback(const struct listen_point *p)
 		sin6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
 }
 
-/* Warns once what serving over TCP means. */
-static void warn_of_tcp(struct listener *l, const struct listen_point *at)
+/* Warns once what serving beyond this machine means, over whatever it is. */
+static void warn_of_strangers(struct listener *l, const struct listen_point *at)
 {
 	char text[LISTEN_TEXT_SIZE];
 
 	if (l->warned || listen_point_is_loopback(at))
 		return;
 	l->warned = true;
-	log_warn("listening on %s over TCP: nothing is authenticated or "
-		 "encrypted, so every host that can connect can read and "
-		 "change the volumes; do this only on a network where every "
-		 "host is trusted",
-		 listen_point_text(at, text));
+	log_warn("listening on %s over %s: nothing is authenticated or "
+		 "encrypted, so every host that can connect, and that the "
+		 "rules (--allow) let in, can read and change the volumes; do "
+		 "this only on a network where every host is trusted",
+		 listen_point_text(at, text), xp_kind_name(at->kind));
 }
 
 /* The sockets of a killed process also belong to its ring. The kernel ends the
@@ -132,8 +132,7 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 		return err;
 	}
 	points->point[points->cnt++] = *at;
-	if (!xp_kind_traits(kind)->needs_device)
-		warn_of_tcp(l, at);
+	warn_of_strangers(l, at);
 	return 0;
 }
 
@@ -256,33 +255,19 @@ static int listen_any(struct listener *l, enum xp_kind kind)
 	return listen_at(l, kind, &at);
 }
 
-static bool has_ipv6(void)
-{
-	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-/* Every address, if there is a device. Otherwise the loopback address, until a
- * device comes. */
+/* Every address, if there is a device. Otherwise the loopback address alone: a device that
+ * comes later opens nothing to the network. */
 static int listen_default(struct listener *l)
 {
 	enum xp_kind kind = XP_KIND_FIRST;
 	struct listen_point at = ipv4(INADDR_LOOPBACK);
-	struct listen_point any = has_ipv6() ? any_ipv6() : ipv4(INADDR_ANY);
-	int err;
 
 	if (xp_present(kind))
 		return listen_any(l, kind);
 	log_notice("no RDMA device on this machine: serving over %s, on "
 		   "127.0.0.1 only (--listen %s://ADDR for more)",
 		   xp_kind_name(kind + 1), xp_kind_scheme(kind + 1));
-	err = listen_at(l, kind + 1, &at);
-	if (!err)
-		listen_later(l, kind, &any);
-	return err;
+	return listen_at(l, kind + 1, &at);
 }
 
 /* ---- requests ---- */

@@ -3,7 +3,8 @@
  * Where the target listens: the addresses and transports of the --listen URIs.
  * TCP is chosen only if the user demands it or if RDMA is not possible; then a
  * notice says why. In the second case, RDMA is added when a device with the
- * address comes. Thread: setup, or a thread that changes the target.
+ * address comes, unless the address is the default: that does not change. Where other hosts
+ * can connect, a warning says what that means. Thread: setup, or a thread that changes the target.
  */
 #ifndef TARGET_LISTEN_H
 #define TARGET_LISTEN_H

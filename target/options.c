@@ -278,10 +278,7 @@ static const struct option_row target_rows[] = {
 		  "	Use RDMA only. If no device has the address, the start fails.\n"
 		  "\n"
 		  "*srp+tcp://*_ADDR_[*:*_PORT_]\n"
-		  "	Use TCP only. TCP has no encryption and no authentication:\n"
-		  "	listen only on networks where every host is trusted.\n"
-		  "	*rdma-target* prints a warning for every address except\n"
-		  "	loopback.\n"
+		  "	Use TCP only.\n"
 		  "\n"
 		  "Behind the port, *?pkey=*_HEX_ and *&sl=*_N_ are possible, over RDMA only:\n"
 		  "\n"
@@ -299,8 +296,9 @@ static const struct option_row target_rows[] = {
 		  "was negotiated (level info), and so has *rdma-ctl session list*.\n"
 		  "\n"
 		  "Put an IPv6 address in brackets. *0.0.0.0* and *[::]* mean all addresses. Without\n"
-		  "this option and without an RDMA device, *rdma-target* listens over RDMA on all\n"
-		  "addresses as soon as a device appears.",
+		  "this option, where *rdma-target* listens is decided at the start: a device that\n"
+		  "appears later changes nothing. Neither RDMA nor TCP authenticates or encrypts\n"
+		  "anything: *rdma-target* prints a warning when other hosts can connect.",
 	  .set = target_option_listen,
 	  .again = true,
 	  .empty = "" },

@@ -63,8 +63,8 @@ done
 
 step "a target that is started without a device serves one that comes"
 vm_device_remove rxe0
-target_start --backing "$work/disk.img,name=disk"
-said "no RDMA device"
+target_start --listen srp://10.0.0.1 --backing "$work/disk.img,name=disk"
+said "using TCP for 10.0.0.1"
 vm_device_add rxe0 d0
 wait_for 30 said "RDMA device rxe0 was added"
 wait_for 30 said "listening on .* over RDMA now"
