@@ -24,9 +24,14 @@ static int key_read_fd(int fd, const char *path, struct hmac_key *ret,
 		       struct error *e)
 {
 	struct stat st;
-	ssize_t len = read(fd, ret->bytes, sizeof(ret->bytes));
+	ssize_t len;
 
-	if (len < 0 || fstat(fd, &st))
+	if (fstat(fd, &st))
+		return key_refuse(e, path, -errno, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return key_refuse(e, path, -EINVAL, "not a regular file");
+	len = read(fd, ret->bytes, sizeof(ret->bytes));
+	if (len < 0)
 		return key_refuse(e, path, -errno, strerror(errno));
 	if (st.st_mode & S_IRWXO)
 		return key_refuse(e, path, -EACCES,
@@ -44,7 +49,8 @@ static int key_read_fd(int fd, const char *path, struct hmac_key *ret,
 
 int hmac_key_read(const char *path, struct hmac_key *ret, struct error *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* A FIFO must not hold it up. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int err;
 
 	if (fd < 0)

@@ -23,8 +23,8 @@ struct hmac_key {
 	size_t len; /* 0: there is no key */
 };
 
-/* Reads the key in the file @path: all its bytes but line ends at its end. Others must not
- * be able to read the file. 0, or -errno with one clause in @e. */
+/* Reads the key in the file @path: all its bytes but line ends at its end. It is a
+ * regular file that others cannot read. 0, or -errno with one clause in @e. */
 int hmac_key_read(const char *path, struct hmac_key *ret, struct error *e);
 
 /* Writes the code of @data to @ret_code, of HMAC_LEN bytes. @key is a struct hmac_key, as

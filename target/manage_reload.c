@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/manage_reload.h"
 
+#include <time.h>
+
 #include "target/control/config_text.h"
 #include "target/manage_apply.h"
 #include "target/manage_read.h"
@@ -122,9 +124,15 @@ void manage_begin_reload(struct manage *m)
 		  "started");
 }
 
-void manage_await_reload(struct manage *m)
+bool manage_await_reload(struct manage *m)
 {
-	if (m->has_reloader)
-		pthread_join(m->reloader, NULL);
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += MANAGE_LAST_MS / 1000;
+	if (m->has_reloader &&
+	    pthread_clockjoin_np(m->reloader, NULL, CLOCK_MONOTONIC, &until))
+		return false;
 	m->has_reloader = false;
+	return true;
 }

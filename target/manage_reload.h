@@ -9,6 +9,9 @@
 
 #include "target/manage.h"
 
+/* How long the end of the target waits for a change. */
+#define MANAGE_LAST_MS 30000
+
 /* *ret_changes is as in manage_apply(); the caller frees it. False: refused,
  * and nothing has changed. Thread: any but a worker's; without the lock. */
 bool manage_reload(struct manage *m, json_t **ret_changes,
@@ -17,7 +20,7 @@ bool manage_reload(struct manage *m, json_t **ret_changes,
 /* The same on a thread of its own. While that runs, it is done once more after that,
  * however often it is asked for. Thread: main, as for the next function. */
 void manage_begin_reload(struct manage *m);
-/* Waits for the end of that thread, after manage_end_reads(). */
-void manage_await_reload(struct manage *m);
+/* Waits for the end of that thread, after manage_end_reads(). False: it does not end soon. */
+bool manage_await_reload(struct manage *m);
 
 #endif

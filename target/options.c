@@ -105,24 +105,6 @@ static bool target_option_allow(void *options, const struct option_row *row,
 	return true;
 }
 
-static bool target_option_state_dir(void *options, const struct option_row *row,
-				    const char *value, struct error *e)
-{
-	struct target_options *opt = options;
-	struct stat st;
-
-	if (stat(value, &st))
-		return error_refuse(
-			e, "%s",
-			errno == ENOENT ? "does not exist; create it first, "
-					  "for the user of rdma-target"
-					: strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return error_refuse(e, "not a directory");
-	opt->state_dir = value;
-	return true;
-}
-
 /* Not by if_nametoindex(): it makes a socket that the sandbox forbids, and
  * configurations are checked in it. */
 static bool target_option_has_interface(const char *name)
@@ -159,16 +141,6 @@ static bool target_option_discovery(void *options, const struct option_row *row,
 		p += len + (p[len] == ',');
 	}
 	return *value || error_refuse(e, "not on, off, or interfaces");
-}
-
-/* Read now, with the rights of the user that starts the target. */
-static bool target_option_discovery_key(void *options,
-					const struct option_row *row,
-					const char *value, struct error *e)
-{
-	struct target_options *opt = options;
-
-	return hmac_key_read(value, &opt->discovery_key, e) == 0;
 }
 
 static bool target_option_is_port(const char *text)
@@ -449,7 +421,7 @@ static const struct option_row target_rows[] = {
 		  "answers with it (HMAC-SHA256).",
 	  .more = "The key has 16 to 256 bytes. Others must not be able to read _FILE_. The key protects\n"
 		  "what is found, not the login: see *--allow*.",
-	  .set = target_option_discovery_key },
+	  OPTION_AT(target_options, discovery_key_file) },
 	{ .name = "metrics",
 	  .type = OPTION_TEXT,
 	  .value = "ADDR:PORT",
@@ -502,7 +474,6 @@ static const struct option_row target_rows[] = {
 		  "without *serial=* is another disk after each start, and has no file.\n"
 		  "Without this option, *rdma-target* refuses APTPL and SP, and forgets an\n"
 		  "unfinished job.",
-	  .set = target_option_state_dir,
 	  OPTION_AT(target_options, state_dir) },
 	OPTION_ROW_PIDFILE(
 		target_options,
@@ -654,6 +625,37 @@ static const char *target_options_conflict(const struct target_options *opt,
 	return NULL;
 }
 
+static bool target_options_check_state_dir(const struct target_options *opt,
+					   struct error *e)
+{
+	struct stat st;
+
+	if (!opt->state_dir)
+		return true;
+	if (stat(opt->state_dir, &st))
+		return error_refuse(
+			e, "'%s': %s", opt->state_dir,
+			errno == ENOENT ? "does not exist; create it first, "
+					  "for the user of rdma-target"
+					: strerror(errno));
+	return S_ISDIR(st.st_mode) ||
+	       error_refuse(e, "'%s': not a directory", opt->state_dir);
+}
+
+/* Looks at what options name, with the rights of the user that starts the target. Not when
+ * an option is read: a running target reads those of clients that may only look, and they
+ * must not learn what files there are. Returns as target_options_complete(). */
+static const char *target_options_look(struct target_options *opt,
+				       struct error *e)
+{
+	if (!target_options_check_state_dir(opt, e))
+		return "state-dir";
+	if (opt->discovery_key_file &&
+	    hmac_key_read(opt->discovery_key_file, &opt->discovery_key, e))
+		return "discovery-key";
+	return NULL;
+}
+
 void target_options_init(struct target_options *opt)
 {
 	*opt = (struct target_options){
@@ -682,8 +684,11 @@ enum option_verdict target_options_add(int argc, char **argv,
 
 const char *target_options_complete(struct target_options *opt, struct error *e)
 {
+	const char *option;
+
 	target_options_fill_in(opt);
-	return target_options_conflict(opt, e);
+	option = target_options_conflict(opt, e);
+	return option ? option : target_options_look(opt, e);
 }
 
 bool target_options_finish(struct target_options *opt)

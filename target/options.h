@@ -46,11 +46,12 @@ struct target_options {
 	unsigned int rdma_timeout_s;
 	unsigned int keepalive_s;
 	const char *discovery; /* "on", "off", or names of interfaces */
-	struct hmac_key discovery_key;
-	const char *metrics;	  /* ADDR:PORT for HTTP; NULL: none */
-	const char *metrics_file; /* NULL: none */
-	unsigned int slow_ms;	  /* commands to log; 0: none */
-	uint64_t buffers;	  /* bytes, of all threads together */
+	const char *discovery_key_file; /* NULL: none */
+	struct hmac_key discovery_key;	/* of target_options_complete() */
+	const char *metrics;		/* ADDR:PORT for HTTP; NULL: none */
+	const char *metrics_file;	/* NULL: none */
+	unsigned int slow_ms;		/* commands to log; 0: none */
+	uint64_t buffers;		/* bytes, of all threads together */
 	const char *user; /* NULL: do not change it; borrowed, as all texts
 			       * here */
 	bool no_sandbox;
@@ -73,9 +74,9 @@ void target_options_init(struct target_options *opt);
  * before. */
 enum option_verdict target_options_add(int argc, char **argv,
 				       struct target_options *opt);
-/* Fills in the defaults that depend on other options, and checks combinations
- * of options. Return: NULL, or the name of the option to change ("": none alone),
- * and @e says why. */
+/* Fills in the defaults that depend on other options, checks combinations of options, and
+ * looks at the directory and the key that they name: nothing before opens a file. Return:
+ * NULL, or the name of the option to change ("": none alone), and @e says why. */
 const char *target_options_complete(struct target_options *opt,
 				    struct error *e);
 /* The same for a command line. False: one line was logged. */

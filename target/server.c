@@ -475,7 +475,11 @@ static void server_tear_down(struct server *s)
 	responder_close(s);
 	export_close(s);
 #if HAVE_JSON
-	server_manage_close(s);
+	/* As after a second signal. */
+	if (!server_manage_close(s)) {
+		pidfile_remove(&s->pidfile);
+		_exit(EXIT_FAILURE);
+	}
 #endif
 	/* Threads of plugins may still run. */
 	backend_plugin_on_resize(NULL, NULL);

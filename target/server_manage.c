@@ -36,20 +36,18 @@ int server_manage_start(struct server *s, struct error *e)
 			  : 0;
 }
 
-void server_manage_stop(struct server *s)
+bool server_manage_close(struct server *s)
 {
 	server_calls_close(s);
 	if (s->manage)
 		manage_end_reads(s->manage);
-	control_destroy(s->control);
+	if (!control_destroy(s->control, MANAGE_LAST_MS) ||
+	    (s->manage && !manage_await_reload(s->manage))) {
+		log_error("a change does not end; the target ends without it");
+		return false;
+	}
 	s->control = NULL;
-	if (s->manage)
-		manage_await_reload(s->manage);
-}
-
-void server_manage_close(struct server *s)
-{
-	server_manage_stop(s);
 	manage_destroy(s->manage);
 	s->manage = NULL;
+	return true;
 }

@@ -13,9 +13,10 @@
 int server_manage_open(struct server *s, struct error *e);
 /* Call this when the target serves. It begins to handle calls and SIGHUP. */
 int server_manage_start(struct server *s, struct error *e);
-/* Call this when worker 0 has ended. It waits for running changes. */
-void server_manage_stop(struct server *s);
-/* Frees everything, also if only some of it was made. */
-void server_manage_close(struct server *s);
+/* Call this when worker 0 has ended. It waits for running changes, and frees everything,
+ * also if only some of it was made. False: one line was logged; a change does not end, for
+ * example as it opens a file of a server that does not answer, and the process cannot go on
+ * without it. */
+bool server_manage_close(struct server *s);
 
 #endif

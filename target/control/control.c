@@ -31,7 +31,7 @@
 /* To bind in a directory that a target which ends removes. */
 #define CONTROL_BIND_TRIES 10
 /* For the last answers when the target ends. */
-#define CONTROL_LAST_S 1
+#define CONTROL_LAST_ANSWER_MS 1000
 /* After a failure to accept. */
 #define CONTROL_RETRY_US 100000
 
@@ -229,7 +229,7 @@ int control_create(const char *path, const char *owner, struct control **ret,
 			     "another path");
 	else if (err == -EEXIST)
 		error_add(e, ", and is not a socket: give another path");
-	control_destroy(c);
+	control_destroy(c, /* last_ms= */ 0);
 	return err;
 }
 
@@ -699,36 +699,47 @@ static void control_shut_conns(struct control *c, int how)
 	}
 }
 
-/* A client that waits for an answer gets it, also that the target ends. One that
- * does not take it does not delay the end. */
-static void control_end_conns(struct control *c)
+/* The lock is held. False: some go on. */
+static bool control_await_conns(struct control *c, unsigned int ms)
 {
 	struct timespec until;
 	int err = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += CONTROL_LAST_S;
-	pthread_mutex_lock(&c->lock);
-	c->stopping = true;
-	control_shut_conns(c, SHUT_RD);
+	until.tv_sec += ms / 1000; /* whole seconds are enough */
 	while (c->conn_cnt > 0 && !err)
 		err = pthread_cond_clockwait(&c->conn_ended, &c->lock,
 					     CLOCK_MONOTONIC, &until);
-	control_shut_conns(c, SHUT_RDWR);
-	while (c->conn_cnt > 0)
-		pthread_cond_wait(&c->conn_ended, &c->lock);
-	pthread_mutex_unlock(&c->lock);
+	return c->conn_cnt == 0;
 }
 
-void control_destroy(struct control *c)
+/* A client that waits for an answer gets it, also that the target ends. One that
+ * does not take it does not delay the end. */
+static bool control_end_conns(struct control *c, unsigned int last_ms)
+{
+	bool ended;
+
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	control_shut_conns(c, SHUT_RD);
+	control_await_conns(c, CONTROL_LAST_ANSWER_MS);
+	control_shut_conns(c, SHUT_RDWR);
+	ended = control_await_conns(c, last_ms);
+	pthread_mutex_unlock(&c->lock);
+	return ended;
+}
+
+bool control_destroy(struct control *c, unsigned int last_ms)
 {
 	if (!c)
-		return;
+		return true;
 	if (c->started) {
 		eventfd_write(c->stop_fd, 1);
 		pthread_join(c->thread, NULL);
-		control_end_conns(c);
+		c->started = false;
 	}
+	if (!control_end_conns(c, last_ms))
+		return false;
 	/* While a process listens, no other takes the path. A user without the
 	 * right to remove it leaves a socket on which no process listens. */
 	if (c->bound)
@@ -741,4 +752,5 @@ void control_destroy(struct control *c)
 		close(c->poke_fd);
 	control_remove_dir(c);
 	free(c);
+	return true;
 }

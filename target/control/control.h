@@ -84,8 +84,9 @@ int control_start(struct control *c, const struct control_interface *i,
 unsigned int control_poke(struct control *c);
 
 /* Ends all connections, awaits the methods that run, and removes the socket. NULL is
- * fine. Thread: setup. */
-void control_destroy(struct control *c);
+ * fine. False: a method goes on for @last_ms after its client has gone; nothing is freed,
+ * and it can be called again. Thread: setup. */
+bool control_destroy(struct control *c, unsigned int last_ms);
 
 /* The interface in varlink's own language, to be freed; NULL: no memory. */
 char *control_describe(const struct control_interface *i);

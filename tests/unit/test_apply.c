@@ -127,6 +127,10 @@ static const struct difference {
 	  "{'max-host-logins': 9}", "change target max-host-logins" },
 	{ "what needs another start is told", "", "{'threads': 2}",
 	  "restart target threads" },
+	/* Who may only look would learn what files there are. */
+	{ "what options name is not looked at", "",
+	  "{'discovery-key': 'none', 'state-dir': 'none'}",
+	  "restart target discovery-key;restart target state-dir" },
 	{ "an address is added", "", "{'listen': ['srp+rdma://10.0.0.2']}",
 	  "change target listen" },
 	{ "an address is replaced by prune", "'prune': true",

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <semaphore.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -28,6 +29,8 @@ static struct {
 	struct control *control;
 	int go_fd;    /* the second reply of Follow */
 	int ended_fd; /* Follow has ended before the second reply */
+	sem_t hangs;  /* Hang has begun */
+	sem_t goes;   /* Hang shall end */
 } world;
 
 /* ---- the interface ---- */
@@ -54,11 +57,19 @@ static void follow(void *user, struct control_stream *s,
 		eventfd_write(world.ended_fd, 1);
 }
 
+static void hang(void *user, const json_t *in, struct control_result *ret)
+{
+	sem_post(&world.hangs);
+	while (sem_wait(&world.goes))
+		;
+}
+
 static const struct control_method methods[] = {
 	{ "Echo", "text: string, loud: ?bool", "was: string", "Return text",
 	  false, echo, NULL },
 	{ "Fail", "", "", "Fail always", true, refuse_all, NULL },
 	{ "Follow", "", "nr: int", "Reply twice", false, NULL, follow },
+	{ "Hang", "", "", "Wait", false, hang, NULL },
 };
 
 static const struct control_interface thing = {
@@ -72,6 +83,11 @@ static const struct control_interface thing = {
 };
 
 /* ---- the client ---- */
+
+static void control_end(struct control *c)
+{
+	assert_true(control_destroy(c, /* last_ms= */ 60000));
+}
 
 static int setup(void **state)
 {
@@ -90,7 +106,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	control_destroy(world.control);
+	control_end(world.control);
 	world.control = NULL;
 	close(world.go_fd);
 	close(world.ended_fd);
@@ -333,7 +349,7 @@ static void socket_of_a_killed_target_is_replaced(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	close(fd);
 	assert_int_equal(control_create(addr.sun_path, NULL, &c, &e), 0);
-	control_destroy(c);
+	control_end(c);
 	assert_int_equal(access(addr.sun_path, F_OK), -1);
 }
 
@@ -369,14 +385,14 @@ static void target_that_ends_leaves_the_socket_of_the_next(void **state)
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/one", world.dir);
 	assert_int_equal(control_create(addr.sun_path, NULL, &c, &e), 0);
 	next.path = addr.sun_path;
-	control_destroy(c);
+	control_end(c);
 	next.path = NULL;
 	assert_non_null(next.control);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)),
 			 0);
 	close(fd);
-	control_destroy(next.control);
+	control_end(next.control);
 }
 
 /* ---- targets that start at the same time ---- */
@@ -481,7 +497,7 @@ static void targets_that_start_together_keep_their_socket(void **state)
 	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)),
 			 0);
 	close(fd);
-	control_destroy(c);
+	control_end(c);
 }
 
 static void remove_directory(void)
@@ -500,7 +516,7 @@ static void directory_that_another_target_removes_is_made_again(void **state)
 	make_one_path("dir/one");
 	before_bind = remove_directory;
 	assert_int_equal(control_create(one_path, NULL, &c, &e), 0);
-	control_destroy(c);
+	control_end(c);
 	assert_int_equal(access(one_path, F_OK), -1);
 }
 
@@ -521,7 +537,7 @@ static void lock_of_another_process_does_not_prevent_a_start(void **state)
 	assert_int_equal(read(fds[0], &(char){ 0 }, 1), 1);
 	make_one_path("one");
 	assert_int_equal(control_create(one_path, NULL, &c, &e), 0);
-	control_destroy(c);
+	control_end(c);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	close(fds[0]);
@@ -579,6 +595,20 @@ static void socket_of_another_kind_is_not_replaced(void **state)
 	assert_int_equal(unlink(one_path), 0);
 }
 
+/* It may wait for a file for ever. The end of the target does not. */
+static void method_that_hangs_does_not_hold_up_the_end(void **state)
+{
+	int fd = client_connect();
+
+	sem_init(&world.hangs, /* pshared= */ 0, 0);
+	sem_init(&world.goes, /* pshared= */ 0, 0);
+	client_send(fd, "{\"method\":\"org.example.thing.Hang\"}");
+	assert_int_equal(sem_wait(&world.hangs), 0);
+	assert_false(control_destroy(world.control, /* last_ms= */ 0));
+	sem_post(&world.goes);
+	close(fd);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -590,6 +620,7 @@ int main(void)
 	T_ADD(&t, what_is_no_call_ends_the_connection);
 	T_ADD(&t, message_that_is_too_long_ends_the_connection);
 	T_ADD(&t, connections_are_limited);
+	T_ADD(&t, method_that_hangs_does_not_hold_up_the_end);
 	T_ADD(&t, socket_is_for_the_owner_and_the_group);
 	T_ADD(&t, second_target_is_refused);
 	T_ADD(&t, other_file_is_not_replaced);

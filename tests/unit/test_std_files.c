@@ -151,7 +151,24 @@ static void key_that_is_not_there(void **state)
 	assert_int_equal(hmac_key_read("/nowhere/key", &key, &e), -ENOENT);
 	assert_string_equal(e.text,
 			    "key '/nowhere/key': No such file or directory");
-	assert_int_equal(hmac_key_read("/", &key, &e), -EISDIR);
+	assert_int_equal(hmac_key_read("/", &key, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "not a regular file"));
+}
+
+/* It would wait for a writer. */
+static void key_is_not_read_from_a_fifo(void **state)
+{
+	char dir[] = "/tmp/key-XXXXXX";
+	struct hmac_key key;
+	struct error e;
+	char path[32];
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/fifo", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(hmac_key_read(path, &key, &e), -EINVAL);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
 }
 
 /* RFC 4231, test case 1. */
@@ -184,6 +201,7 @@ int main(void)
 #if HAVE_NETTLE
 	T_ADD_ROWS(&t, key_rows, key_is_read);
 	T_ADD(&t, key_that_is_not_there);
+	T_ADD(&t, key_is_not_read_from_a_fifo);
 	T_ADD(&t, code_is_that_of_the_standard);
 #endif
 	return t_run(&t);
