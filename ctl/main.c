@@ -10,6 +10,8 @@
 #include "ctl/ctl_options.h"
 #include "ctl/ctl_print.h"
 #include "ctl/ctl_top.h"
+#include "target/control/config.h"
+#include "target/control/config_path.h"
 #include "target/control/config_text.h"
 
 /* What a verb was given. */
@@ -49,9 +51,22 @@ static json_t *make_name(struct ctl_args *a)
 	return json_pack("{ss}", "name", a->arg[0]);
 }
 
+/* The target refuses a SPEC that is wrong. */
 static json_t *make_volume(struct ctl_args *a)
 {
-	return json_pack("{ss}", "volume", a->arg[0]);
+	json_t *spec = json_string(a->arg[0]);
+	struct config_fault ignored;
+	json_t *vol = config_check_volume(spec, "volume", &ignored);
+	int err = vol ? config_make_volume_absolute(vol, NULL) : 0;
+
+	json_decref(spec);
+	if (!vol)
+		return json_pack("{ss}", "volume", a->arg[0]);
+	if (!err)
+		return json_pack("{so}", "volume", vol);
+	log_error("%s: no working directory: %s", a->arg[0], strerror(-err));
+	json_decref(vol);
+	return NULL;
 }
 
 static json_t *make_remove(struct ctl_args *a)

@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "base/size.h"
+#include "target/control/config_path.h"
 #include "target/control/config_volume.h"
 #include "target/control/varlink.h"
 #include "target/listen.h"
@@ -460,6 +461,8 @@ static void method_add_volume(void *user, const json_t *in,
 		method_refused(ret, &f);
 		return;
 	}
+	/* Without memory, it begins there all the same. */
+	config_make_volume_absolute(vol, NULL);
 	manage_lock(m);
 	if (manage_add_volume(m, vol, /* meanwhile= */ NULL, &is, &f))
 		method_changed(
@@ -783,6 +786,8 @@ static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
 		method_refused(ret, &f);
 		return;
 	}
+	/* Without memory, paths begin there all the same. */
+	config_make_absolute(want, NULL);
 	if (!dry_run) {
 		manage_lock(m);
 	} else if (!manage_lock_soon(m, &changing)) {

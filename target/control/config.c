@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/size.h"
+#include "target/control/config_path.h"
 #include "target/control/config_volume.h"
 
 /* The longest value that is not a volume. */
@@ -465,5 +466,9 @@ json_t *config_of_options(const struct target_options *opt)
 			config_texts(opt->allow_texts, opt->allow.cnt));
 	if (to && opt->backing_cnt)
 		json_object_set_new(to, "backing", config_volumes(opt));
+	if (to && config_make_absolute(to, NULL)) {
+		json_decref(to);
+		return NULL;
+	}
 	return to;
 }

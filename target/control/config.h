@@ -53,8 +53,8 @@ json_t *config_check_volume(const json_t *from, const char *place,
 bool config_store(const json_t *config, struct target_options *opt,
 		  struct config_fault *fault);
 
-/* The values of @opt that differ from the defaults, in canonical form. NULL: no
- * memory. */
+/* The values of @opt that differ from the defaults, in canonical form, with absolute paths.
+ * NULL: no memory. */
 json_t *config_of_options(const struct target_options *opt);
 
 /* The SPEC of a canonical volume, to be freed. NULL: no memory. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "target/control/config_path.h"
 
 /* ---- before the parser ---- */
 
@@ -255,6 +256,15 @@ json_t *config_read_json(const char *path, char **ret_text, struct error *e)
 	return NULL;
 }
 
+/* Relative paths in the file @path begin at its directory. */
+static int config_begin_at(json_t *config, const char *path, struct error *e)
+{
+	_cleanup_free_ char *dir = config_dir_of(path);
+	int err = dir ? config_make_absolute(config, dir) : -errno;
+
+	return err ? error_set(e, err, "%s: %s", path, strerror(-err)) : 0;
+}
+
 json_t *config_read(const char *path, struct error *e)
 {
 	_cleanup_free_ char *text = NULL;
@@ -270,5 +280,9 @@ json_t *config_read(const char *path, struct error *e)
 			  config_text_line(text, fault.place), fault.place,
 			  *fault.place ? ": " : "", fault.text);
 	json_decref(json);
+	if (config && config_begin_at(config, path, e)) {
+		json_decref(config);
+		return NULL;
+	}
 	return config;
 }

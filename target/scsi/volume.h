@@ -63,6 +63,10 @@ extern const struct option_table volume_option_table; /* base/option.h */
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       struct error *e);
 
+/* True if @store, what a SPEC begins with, begins with a path: of a file, a block device, or
+ * a plugin. */
+bool volume_store_is_path(const char *store);
+
 /* How reliable the name, serial number and identifier of a volume are. */
 enum volume_identity {
 	VOLUME_NEW,	/* another disk after each start: memory */

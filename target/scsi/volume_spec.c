@@ -343,6 +343,14 @@ static size_t plugin_name_len(const char *piece)
 	return len && memchr(piece, '/', len) ? len : 0;
 }
 
+bool volume_store_is_path(const char *store)
+{
+	if (behind(store, "ram:") || behind(store, "null:"))
+		return false;
+	return !plugin_name_len(store) ||
+	       memchr(store, '/', plugin_name_len(store));
+}
+
 static bool set_plugin(struct parse *p, const char *piece, size_t len)
 {
 	struct plugin_spec *plugin = &p->spec->plugin;

@@ -177,8 +177,9 @@ t_check 'the list is in the order of LUNs' sort -nc <(volume_list | awk '{ print
 t_check 'another volume does not get its LUN' \
 	[ "$(lun_of other)" -gt "$late_lun" ]
 ctl volume remove other >/dev/null
-t_check 'its file can be used again' rdma-ctl --control "$S" volume add \
-	"$T/late,name=late"
+add_here() { (cd "$T" && ctl volume add late,name=late); }
+t_check 'its file can be used again, by the directory of rdma-ctl' add_here
+t_check 'the whole path is known' grep -q "\"store\": \"$T/late\"" <(ctl show)
 t_check 'it grows' exits 0 ctl volume resize late 6M
 sees_6M() {
 	[ "$(stat -c %s "$T/late")" = 6291456 ] &&

@@ -110,6 +110,16 @@ char *t_server_read(const char *name)
 	return text;
 }
 
+char *t_server_names(char *text)
+{
+	size_t len = strlen(server.dir);
+	char *at;
+
+	while ((at = strstr(text, server.dir)) && at[len] == '/')
+		memmove(at, at + len + 1, strlen(at + len + 1) + 1);
+	return text;
+}
+
 void t_server_make_file(const char *name, size_t len)
 {
 	t_server_write(name, "");

@@ -35,6 +35,10 @@ void t_server_await_file(const char *name);
 /* Makes a file of @len bytes, all zero. */
 void t_server_make_file(const char *name, size_t len);
 
+/* Removes the scratch directory, with its slash, from @text, which it returns: absolute paths
+ * become the names that a test knows. */
+char *t_server_names(char *text);
+
 /* Starts rdma-target with @args, which end with NULL, and with what a test needs. It
  * serves when this returns. */
 void t_server_start(const char *const *args);

@@ -166,7 +166,7 @@ static const char *changes_of(const json_t *changes)
 			t_json_text(c, "object"), *field ? " " : "", field);
 		assert_true(len < sizeof(text));
 	}
-	return text;
+	return t_server_names(text);
 }
 
 static const json_t *changes_by(const char *method, const struct difference *d)
@@ -434,7 +434,7 @@ static const struct saved {
 static void expect_file(const char *name, const char *want)
 {
 	char *text = t_server_read(name);
-	json_t *is = text ? json_loads(text, 0, NULL) : NULL;
+	json_t *is = text ? json_loads(t_server_names(text), 0, NULL) : NULL;
 	json_t *should = json_loads(t_json(want), 0, NULL);
 
 	assert_non_null(should);

@@ -3,7 +3,10 @@
  * place of the fault. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/list.h"
+#include "target/control/config_path.h"
 #include "target/control/config_text.h"
 #include "tests/lib/t_table.h"
 
@@ -127,6 +130,7 @@ static void is_kept_by_options(void **state)
 	if (!config_store(json, opt, &fault))
 		fail_msg("%s: %s", fault.place, fault.text);
 	back = config_of_options(opt);
+	assert_int_equal(config_make_absolute(json, NULL), 0);
 	assert_true(json_equal(back, json));
 	target_options_free(opt);
 	free(opt);
@@ -271,6 +275,75 @@ static void brackets_in_texts_do_not_nest(void **state)
 	assert_true(config_text_is_flat(text, strlen(text)));
 }
 
+/* ---- relative paths ---- */
+
+static const struct path_case {
+	const char *name;
+	const char *volume;
+	const char *store; /* in a file of /srv */
+	const char *layer;
+} path_cases[] = {
+	{ "a file", "disk.img,name=a", "/srv/disk.img" },
+	{ "a file with a comma", "a\\\\,b.img", "/srv/a,b.img" },
+	{ "a file that looks like memory", "./ram:1M", "/srv/./ram:1M" },
+	{ "a whole path", "/data/disk.img", "/data/disk.img" },
+	{ "memory", "ram:1M", "ram:1M" },
+	{ "the location of a plugin", "nbd:disk.img", "nbd:disk.img" },
+	{ "the path of a plugin", "./p.so:disk.img", "/srv/./p.so:disk.img" },
+	{ "the path of a layer", "ram:1M,layer=l/p.so", "ram:1M",
+	  "/srv/l/p.so" },
+	{ "the name of a layer", "ram:1M,layer=qos", "ram:1M", "qos" },
+};
+
+static void relative_path_begins_at_its_file(void **state)
+{
+	const struct path_case *c = *state;
+	struct config_fault fault = { 0 };
+	char text[256];
+	json_t *config;
+	json_t *json;
+	json_t *vol;
+
+	snprintf(text, sizeof(text),
+		 "{\"pidfile\":\"pid\",\"backing\":[\"%s\"]}", c->volume);
+	json = parsed(text);
+	config = config_check(json, &fault);
+	json_decref(json);
+	assert_string_equal(fault.text, "");
+	assert_int_equal(config_make_absolute(config, "/srv"), 0);
+	assert_string_equal(
+		json_string_value(json_object_get(config, "pidfile")),
+		"/srv/pid");
+	vol = json_array_get(json_object_get(config, "backing"), 0);
+	assert_string_equal(json_string_value(json_object_get(vol, "store")),
+			    c->store);
+	if (c->layer)
+		assert_string_equal(
+			json_string_value(json_object_get(
+				json_array_get(json_object_get(vol, "layer"), 0),
+				"plugin")),
+			c->layer);
+	json_decref(config);
+}
+
+static void directory_of_a_file_is_absolute(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "/etc/t.json", "/etc" },
+		{ "/t.json", "/" },
+		{ "t.json", "/tmp" },
+		{ "a/t.json", "/tmp/a" },
+	};
+
+	assert_int_equal(chdir("/tmp"), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char *dir = config_dir_of(rows[i][0]);
+
+		assert_string_equal(dir, rows[i][1]);
+		free(dir);
+	}
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -280,5 +353,7 @@ int main(void)
 	T_ADD_ROWS(&t, refusal_cases, is_refused);
 	T_ADD_ROWS(&t, text_cases, is_no_json);
 	T_ADD(&t, brackets_in_texts_do_not_nest);
+	T_ADD_ROWS(&t, path_cases, relative_path_begins_at_its_file);
+	T_ADD(&t, directory_of_a_file_is_absolute);
 	return t_run(&t);
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/control/config_path.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "target/options.h"
+
+static int path_set_absolute(json_t *owner, const char *key, const char *dir)
+{
+	const char *path = json_string_value(json_object_get(owner, key));
+	_cleanup_free_ char *whole = NULL;
+
+	if (!path || *path == '/')
+		return 0;
+	if (asprintf(&whole, "%s%s%s", dir, strcmp(dir, "/") ? "/" : "", path) <
+	    0)
+		whole = NULL;
+	if (!whole || json_object_set_new(owner, key, json_string(whole)))
+		return -ENOMEM;
+	return 0;
+}
+
+static int path_set_volume(json_t *vol, const char *dir)
+{
+	const char *store = json_string_value(json_object_get(vol, "store"));
+	json_t *layer;
+	int err = 0;
+	size_t i;
+
+	if (store && volume_store_is_path(store))
+		err = path_set_absolute(vol, "store", dir);
+	json_array_foreach(json_object_get(vol, "layer"), i, layer) {
+		const char *plugin =
+			json_string_value(json_object_get(layer, "plugin"));
+
+		if (!err && plugin && strchr(plugin, '/'))
+			err = path_set_absolute(layer, "plugin", dir);
+	}
+	return err;
+}
+
+static int path_set_all(json_t *config, const char *dir)
+{
+	const struct option_table *t = &target_option_table;
+	json_t *vol;
+	int err = 0;
+	size_t i;
+
+	for (unsigned int k = 0; k < t->cnt && !err; k++) {
+		const struct option_row *row = &t->rows[k];
+
+		if (!row->keys &&
+		    (row->type == OPTION_PATH || row->type == OPTION_DIR))
+			err = path_set_absolute(config, row->name, dir);
+	}
+	json_array_foreach(json_object_get(config, "backing"), i, vol) {
+		if (!err)
+			err = path_set_volume(vol, dir);
+	}
+	return err;
+}
+
+static int path_set(json_t *json, const char *dir,
+		    int (*set)(json_t *json, const char *dir))
+{
+	_cleanup_free_ char *here = dir ? NULL : getcwd(NULL, 0);
+
+	if (!dir && !here)
+		return -errno;
+	return set(json, dir ? dir : here);
+}
+
+int config_make_absolute(json_t *config, const char *dir)
+{
+	return path_set(config, dir, path_set_all);
+}
+
+int config_make_volume_absolute(json_t *vol, const char *dir)
+{
+	return path_set(vol, dir, path_set_volume);
+}
+
+char *config_dir_of(const char *path)
+{
+	_cleanup_free_ char *here = *path == '/' ? NULL : getcwd(NULL, 0);
+	const char *slash = strrchr(path, '/');
+	int len = slash ? (int)(slash - path) : 0;
+	char *dir;
+
+	if (*path == '/')
+		return strndup(path, len ? (size_t)len : 1);
+	if (!here ||
+	    asprintf(&dir, "%s%s%.*s", here, len ? "/" : "", len, path) < 0)
+		return NULL;
+	return dir;
+}
