@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/directory.h"
 #include "target/control/config_text.h"
+#include "target/manage_access.h"
 #include "target/manage_read.h"
 
 #define SAVE_VERSIONS 3
@@ -229,6 +230,50 @@ static bool save_has_no_conflict(const struct manage *m, struct manage_fault *f)
 	return true;
 }
 
+static bool save_list_has(const json_t *list, const json_t *one)
+{
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)list, i, other) {
+		if (json_equal(other, one))
+			return true;
+	}
+	return false;
+}
+
+/* What the command line says is not saved, and holds again at the next start. */
+static void save_warn_of_rules(const struct manage *m)
+{
+	json_t *rules = json_object_get(m->config, "allow");
+	char is[MANAGE_RULES_SIZE];
+	char next[MANAGE_RULES_SIZE];
+	json_t *added;
+	size_t i;
+
+	json_array_foreach(json_object_get(m->added, "allow"), i, added) {
+		if (!save_list_has(rules, added))
+			log_warn("the command line of the target allows '%s' "
+				 "again at its next start",
+				 json_string_value(added));
+	}
+	json_array_foreach(json_object_get(m->added, "backing"), i, added) {
+		const char *name =
+			json_string_value(json_object_get(added, "name"));
+		const json_t *now =
+			json_object_get(manage_find(m, name), "allow");
+		const json_t *then = json_object_get(added, "allow");
+
+		if (now && !json_equal(now, then))
+			log_warn(
+				"volume '%s': allow: %s now, but %s again at the "
+				"next start, by the command line of the "
+				"target",
+				name, manage_rules_text(now, is),
+				manage_rules_text(then, next));
+	}
+}
+
 /* Returns the text of a file, which the caller frees. NULL: no memory. */
 static char *manage_text_of(const json_t *form)
 {
@@ -266,6 +311,8 @@ static bool save_over(struct manage *m, const struct manage_file *old,
 	}
 	json_decref(form);
 	free(text);
+	if (good)
+		save_warn_of_rules(m);
 	return good;
 }
 

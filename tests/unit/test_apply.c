@@ -459,6 +459,18 @@ static void change_is_saved(void **state)
 	assert_int_equal(access("c.json.2", F_OK), -1);
 }
 
+static void save_warns_of_rules_that_the_command_line_has(void **state)
+{
+	t_server_ask("SetAllow", t_json("{'rules': ['10.0.0.7']}"));
+	t_server_ask("SetAllow",
+		     t_json("{'rules': ['10.0.0.6'], 'volume': 'c'}"));
+	t_server_ask("Save", NULL);
+	assert_non_null(strstr(t_server_log(), "allows '10.0.0.8' again"));
+	assert_non_null(strstr(t_server_log(),
+			       "volume 'c': allow: 10.0.0.6 now, but as the "
+			       "target again"));
+}
+
 static void versions_before_are_kept(void **state)
 {
 	static const char *const limits[] = {
@@ -883,6 +895,7 @@ int main(void)
 	T_ADD(&t, prune_without_memory_removes_nothing);
 	T_ADD(&t, apply_without_memory_changes_nothing);
 	T_ADD_ROWS(&t, saved, change_is_saved);
+	T_ADD(&t, save_warns_of_rules_that_the_command_line_has);
 	T_ADD(&t, versions_before_are_kept);
 	T_ADD_ROWS(&t, not_saved, refused_save_keeps_the_file);
 	T_ADD(&t, reload_makes_what_the_file_says);
