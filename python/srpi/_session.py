@@ -367,19 +367,33 @@ class SessionBase(Generic[V]):
         ]
 
     def volume(self, name_or_lun: Union[str, int, None] = None) -> V:
-        """The volume with this name or LUN. None: the one that the URI names, or
-        the only one."""
-        name = self.info.volume if name_or_lun is None else str(name_or_lun)
+        """The volume with this LUN (int) or name (str). None: the one that the URI
+        names, or the only one. The text in a URI is a name, or, if no volume has that
+        name, a LUN."""
         volumes = self.volumes
-        if name:
-            index = ffi.new("unsigned int *")
-            if not lib.srpi_volume_find(self._core.session, name.encode(), index):
-                return self._volume(index[0])
-        elif len(volumes) == 1:
-            return volumes[0]
+        if isinstance(name_or_lun, int):
+            found = [v for v in volumes if v.lun == name_or_lun]
+            what = f"no LUN {name_or_lun} on"
+        elif name_or_lun is not None:
+            found = [v for v in volumes if v.name == name_or_lun]
+            what = f"no volume '{name_or_lun}' on"
+        elif self.info.volume:
+            found = self._volumes_of_uri()
+            what = f"no volume '{self.info.volume}' on"
+        else:
+            found = volumes if len(volumes) == 1 else []
+            what = "name one volume of"
+        if found:
+            return found[0]
         names = ", ".join(v.name for v in volumes) or "none"
-        what = f"no volume '{name}' on" if name else "name one volume of"
         raise Error(errno.ENOENT, f"{what} {self.info.peer}; it has: {names}")
+
+    def _volumes_of_uri(self) -> list[V]:
+        index = ffi.new("unsigned int *")
+        name = self.info.volume.encode()
+        if lib.srpi_volume_find(self._core.session, name, index):
+            return []
+        return [self._volume(index[0])]
 
     def forget(self, volume: V) -> None:
         """Lets another volume have the number of a volume that is gone. Needed only

@@ -13,7 +13,7 @@ _HELP = """\
 s is the session, v the volume. Offsets and lengths are bytes.
 
   s.volumes                  the volumes of the target
-  v = s.volume("disk")       another volume, by name or LUN
+  v = s.volume("disk")       another volume; volume(0) is LUN 0
   v.size, v.block_size       bytes
   v.read(0, 4096)            read 4096 bytes at 0
   v.write(0, b"..." )        write at 0; whole blocks

@@ -286,6 +286,22 @@ def volumes_and_info():
             assert s.volume().name == "scratch"
 
 
+def a_number_is_a_lun_and_a_text_a_name():
+    """volume(0) is LUN 0, also if another volume is named "0"; "0" is a name"""
+    backings = ("ram:16M,name=0,lun=1", "ram:16M,name=disk,lun=0")
+    with Target(*backings) as target:
+        with srpi.connect(target.uri) as s:
+            assert s.volume(0).name == "disk" and s.volume(1).name == "0"
+            assert s.volume("0").lun == 1
+            raises(srpi.Error, "no volume '1' on .*has: ", s.volume, "1")
+            e = raises(srpi.Error, "no LUN 2 on .*has: ", s.volume, 2)
+            assert e.errno == errno.ENOENT
+        # VOLUME of a URI can only be text: a name, else a LUN.
+        for volume, lun in (("0", 1), ("1", 1), ("disk", 0)):
+            with srpi.connect(f"{target.uri}/{volume}") as s:
+                assert s.volume().lun == lun, volume
+
+
 def info_has_what_rdma_negotiated():
     """a session tells what RDMA negotiated"""
     # There may be no RDMA here, so the library's answer is replaced.
@@ -785,7 +801,8 @@ def volumes_that_come_and_go():
 TESTS = [
     refused_port, refused_port_async, bad_arguments, uri_parts,
     every_function_is_bound, every_option_is_bound, purpose_survives_a_kill,
-    purpose_is_for_one_session, volumes_and_info, info_has_what_rdma_negotiated,
+    purpose_is_for_one_session, volumes_and_info,
+    a_number_is_a_lun_and_a_text_a_name, info_has_what_rdma_negotiated,
     reads_what_was_written, zero_unmap_flush, extents_of_a_sparse_file, wrong_ranges,
     sense_of_a_medium_error, registered_memory, copy_memory_is_limited,
     sixty_four_in_flight, cancelled_read_keeps_its_memory,
