@@ -504,7 +504,7 @@ static bool open_all(struct check *c)
 {
 	struct worker_options opt = { .arena_len = VOLUME_MAX_TRANSFER };
 	struct error e = { 0 };
-	int err = volume_open(c->spec, 0, &c->vol, &e);
+	int err = volume_open(c->spec, 0, "check", &c->vol, &e);
 
 	if (err) {
 		fail_step(c, "%s", e.text);

@@ -134,7 +134,7 @@ static int manage_open(struct manage_volume *v)
 
 	if (err)
 		return err;
-	err = volume_open(v->spec, v->lun, &v->vol, &v->e);
+	err = volume_open(v->spec, v->lun, v->s->target.text, &v->vol, &v->e);
 	if (err) {
 		v->vol = NULL;
 		return err;

@@ -464,6 +464,7 @@ static const struct option_row target_rows[] = {
 		  "\n"
 		  "- persistent reservations that were made with APTPL;\n"
 		  "- mode values that were saved (MODE SELECT with SP);\n"
+		  "- the identifier of the target, in the file _id_; see *IDENTITY*;\n"
 		  "- an unfinished SANITIZE, which begins again at the next start;\n"
 		  "- an unfinished FORMAT UNIT, which counts as failed at the next start.\n"
 		  "\n"

@@ -24,7 +24,6 @@
 #include "target/responder.h"
 #include "target/service_notify.h"
 #include "target/start_signals.h"
-#include "target/scsi/port_id.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
 #include "base/file_lock.h"
@@ -347,16 +346,40 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 
 /* ---- start ---- */
 
+/* A volume in memory is another one after each start anyway. */
+static bool server_derives_identity(const struct server *s)
+{
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		if (!*s->opt->backings[i].serial &&
+		    s->luns.vol[i]->identity != VOLUME_NEW)
+			return true;
+	}
+	return false;
+}
+
+static void server_log_target_id(const struct server *s)
+{
+	if (!s->target.lasts && server_derives_identity(s))
+		log_notice("no --state-dir: volumes without serial= are "
+			   "recognised by the machine ID or the host name; "
+			   "when that changes they are other disks, and on "
+			   "a machine with the same one they are the same");
+}
+
 static int server_open_stores(struct server *s, struct error *e)
 {
 	struct start_signals signals;
 	int err;
 
 	start_signals_begin(&signals);
-	err = server_open_volumes(s, e);
+	err = target_id_open(s->opt->state_dir, &s->target, e);
+	if (!err)
+		err = server_open_volumes(s, e);
 	if (!err)
 		err = server_load_states(s, e);
 	start_signals_end(&signals);
+	if (!err)
+		server_log_target_id(s);
 	return err;
 }
 
@@ -390,7 +413,7 @@ static void server_init_port(struct server *s)
 	s->port.allow = s->opt->allow;
 	s->port.stopped = server_port_stopped;
 	s->port.user = s;
-	s->id = port_id_of_machine(server_first_port(s->opt));
+	s->id = target_id_port(s->target.text, server_first_port(s->opt));
 	port_init(&s->port, &s->id);
 }
 

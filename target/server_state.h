@@ -15,6 +15,7 @@
 #include "target/configure.h"
 #include "target/options.h"
 #include "target/port/port.h"
+#include "target/scsi/target_id.h"
 
 /* One volume's last flush. */
 struct last_flush {
@@ -87,7 +88,8 @@ struct server {
 	/* The worker has attached this many volumes, the first ones. */
 	unsigned int attached[WORKERS_MAX];
 	struct port port;
-	struct srp_port_id id;
+	struct target_id target;
+	struct srp_port_id id; /* of the port */
 	struct listen_points points;
 
 	int signal_fd;

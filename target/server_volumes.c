@@ -109,7 +109,7 @@ int server_open_volumes(struct server *s, struct error *e)
 	server_choose_luns(s->opt, numbers);
 	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
 		err = volume_open(&s->opt->backings[i], numbers[i],
-				  &luns->vol[i], e);
+				  s->target.text, &luns->vol[i], e);
 		if (err) {
 			luns->vol[i] = NULL;
 			return err;

@@ -50,48 +50,28 @@ static void volume_choose_name(const struct volume_spec *spec,
 			 spec->store->plugin.name, vol->lun);
 }
 
-/* Unique to this machine: systemd's id, or the host's name. */
-static void machine_id(char *id, size_t len)
-{
-	_cleanup_close_ int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, id, len - 1);
-
-	if (n > 0) {
-		id[n] = '\0';
-		id[strcspn(id, "\n")] = '\0';
-		return;
-	}
-	if (gethostname(id, len))
-		snprintf(id, len, "localhost");
-	id[len - 1] = '\0';
-}
-
-static int identity_of_file(const struct volume_spec *spec,
+static int identity_of_file(const char *target, const struct volume_spec *spec,
 			    const struct store_id *id, char *text, size_t len)
 {
 	char path[IDENTITY_PATH_MAX] = "";
-	char machine[65];
 	int err = store_path_clean(spec->path, path, sizeof(path));
 
-	machine_id(machine, sizeof(machine));
-	snprintf(text, len, "%s:%u:%s", machine, spec->block_size,
+	snprintf(text, len, "%s:%u:%s", target, spec->block_size,
 		 *id->own ? id->own : path);
 	return *id->own ? 0 : err;
 }
 
 /* What the plugin reports as identity of the data; else its name. */
-static void identity_of_plugin(const struct volume_spec *spec,
+static void identity_of_plugin(const char *target,
+			       const struct volume_spec *spec,
 			       const struct store_id *id, char *text,
 			       size_t len)
 {
-	char machine[65];
-
-	machine_id(machine, sizeof(machine));
 	if (*id->own)
-		snprintf(text, len, "%s:%u:plugin:%s", machine,
-			 spec->block_size, id->own);
+		snprintf(text, len, "%s:%u:plugin:%s", target, spec->block_size,
+			 id->own);
 	else
-		snprintf(text, len, "%s:%u:plugin:%s:%s", machine,
+		snprintf(text, len, "%s:%u:plugin:%s:%s", target,
 			 spec->block_size, spec->plugin.name, spec->path);
 }
 
@@ -117,7 +97,8 @@ static enum volume_identity trust(const struct volume_spec *spec,
 						      : VOLUME_LASTING;
 }
 
-static int choose_identity(const struct volume_spec *spec, struct volume *vol)
+static int choose_identity(const struct volume_spec *spec, const char *target,
+			   struct volume *vol)
 {
 	char text[IDENTITY_PATH_MAX + 512];
 	const struct store_id *id;
@@ -135,9 +116,9 @@ static int choose_identity(const struct volume_spec *spec, struct volume *vol)
 	if (vol->identity == VOLUME_NEW)
 		err = identity_of_this_start(text, sizeof(text));
 	else if (spec->store->location == BACKEND_AT_PATH)
-		err = identity_of_file(spec, id, text, sizeof(text));
+		err = identity_of_file(target, spec, id, text, sizeof(text));
 	else
-		identity_of_plugin(spec, id, text, sizeof(text));
+		identity_of_plugin(target, spec, id, text, sizeof(text));
 	if (err)
 		return err;
 	scsi_naa_make(text, vol->info.naa);
@@ -351,7 +332,7 @@ static int first_generation(struct volume *vol)
 }
 
 int volume_open(const struct volume_spec *spec, unsigned int lun,
-		struct volume **ret_vol, struct error *e)
+		const char *target, struct volume **ret_vol, struct error *e)
 {
 	struct volume *vol = calloc(1, sizeof(*vol));
 	int err;
@@ -379,7 +360,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 		volume_close(vol);
 		return err;
 	}
-	err = choose_identity(spec, vol);
+	err = choose_identity(spec, target, vol);
 	if (err) {
 		error_set(e, err, "%s: has no identity: %s", spec->path,
 			  strerror(-err));

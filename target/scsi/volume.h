@@ -168,8 +168,8 @@ volume_sense_format(const struct volume *vol)
 /*
  * Identity. serial=S gives the serial number; the NAA identifier depends on the
  * serial number alone, so the same S on two targets is the same disk for a
- * multipath initiator. Without serial=S, both depend on this machine's id, the
- * block size, and what a block device reports about itself (store_id.h). If it
+ * multipath initiator. Without serial=S, both depend on the target's identifier
+ * (target_id.h), which is @target, the block size, and what a block device reports about itself (store_id.h). If it
  * reports nothing, they depend on the path as it was given: the target of a
  * symbolic link and the number of a device may change. Memory is another, empty
  * disk after each start, so its identity is another one, too.
@@ -178,7 +178,7 @@ volume_sense_format(const struct volume *vol)
  * clause in @e that names the path and what to try. Free with volume_close().
  */
 int volume_open(const struct volume_spec *spec, unsigned int lun,
-		struct volume **ret_vol, struct error *e);
+		const char *target, struct volume **ret_vol, struct error *e);
 void volume_close(struct volume *vol);
 
 /*

@@ -107,4 +107,38 @@ sleeps() { grep -q nanosleep "/proc/$pid/wchan"; }
 t_check 'a port that is in use is waited for' t_wait_for 10 sleeps
 : >"$T/let_go"
 t_check 'and taken' t_wait_for 30 is_ready third
+
+# ---- in a container that is made anew: another machine ID, another host name
+truncate -s 1M "$T/own"
+mkdir "$T/state" "$T/state2" "$T/old" "$T/bin"
+serial() { rdma-info "$URI" | awk '$1 == 0 { print $NF }'; }
+serves() { # STATE-DIR: prints the serial number
+	t_target --backing "$T/own,name=own" ${1:+--state-dir "$1"}
+	serial
+	t_target_stop TERM
+}
+here=$(serves)
+drawn=$(serves "$T/state")
+: >"$T/old/$(printf %032x 1).lock" # that version kept no identifier
+old=$(serves "$T/old")
+is_new() { [ -n "$drawn" ] && [ "$drawn" != "$here" ] && [ "$drawn" != "$(serves "$T/state2")" ]; }
+t_check 'machines of one image have different disks' is_new
+t_check 'a state directory of an earlier version keeps its disks' [ "$old" = "$here" ]
+says_what_does_not_last() { grep 'no --state-dir: volumes without serial=' "$T/target.log"; }
+serves >/dev/null
+t_check 'without one a notice says what does not last' says_what_does_not_last
+if unshare -mu mount --bind /dev/null /etc/machine-id 2>/dev/null; then
+	cat >"$T/bin/rdma-target" <<-END
+		#!/bin/sh
+		exec unshare -mu sh -c 'mount --bind /dev/null /etc/machine-id &&
+			hostname other && exec "\$0" "\$@"' $BUILD/target/rdma-target "\$@"
+	END
+	chmod +x "$T/bin/rdma-target"
+	PATH=$T/bin:$PATH
+	t_check 'the disk is the same in a new container' [ "$(serves "$T/state")" = "$drawn" ]
+	t_check 'that of an earlier version, too' [ "$(serves "$T/old")" = "$old" ]
+	t_check 'without a state directory it is another one' [ "$(serves)" != "$here" ]
+else
+	t_skip 'the disk is the same in a new container' 'may not unshare here'
+fi
 t_done

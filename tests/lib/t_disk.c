@@ -95,7 +95,8 @@ void t_disk_start_in(enum t_disk_store store, const char *state_dir)
 	t_disk.paths = (struct backend_paths){ 0 };
 	t_store.info.has_notes = t_disk.has_notes;
 	t_disk.has_notes = false;
-	assert_int_equal(volume_open(&spec, 0, &t_disk.luns.vol[0], &e), 0);
+	assert_int_equal(volume_open(&spec, 0, "t", &t_disk.luns.vol[0], &e),
+			 0);
 	assert_int_equal(volume_attach(t_disk.luns.vol[0], &t_disk.worker, &e),
 			 0);
 	if (state_dir)
@@ -188,7 +189,7 @@ struct volume *t_disk_add(const struct volume_spec *spec, unsigned int lun)
 	struct volume **vol = &t_disk.luns.vol[lun];
 	struct error e = { 0 };
 
-	assert_int_equal(volume_open(spec, lun, vol, &e), 0);
+	assert_int_equal(volume_open(spec, lun, "t", vol, &e), 0);
 	assert_int_equal(volume_attach(*vol, &t_disk.worker, &e), 0);
 	return *vol;
 }

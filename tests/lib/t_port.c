@@ -34,7 +34,7 @@ struct volume *t_port_open_volume(struct t_port *t, struct volume_spec *spec)
 		lun_map_init(&t->luns);
 	if (!*spec->name)
 		snprintf(spec->name, sizeof(spec->name), "vol%u", lun);
-	T_MUST(!volume_open(spec, lun, &t->luns.vol[lun], &e));
+	T_MUST(!volume_open(spec, lun, "t", &t->luns.vol[lun], &e));
 	t->luns.cnt++;
 	return t->luns.vol[lun];
 }

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "target/configure.h"
-#include "target/scsi/port_id.h"
 #include "target/server.h"
 #include "tests/lib/t_addr.h"
 #include "tests/lib/t_fabric.h"
@@ -630,7 +629,6 @@ static void begin_login(struct login *l)
 
 	if (!server.peer_xp)
 		open_peer();
-	req.target = port_id_of_machine(XP_URI_PORT);
 	l->ini.user = l;
 	t_ini_login(&l->ini, server.peer_xp, &addr, &req);
 }

@@ -604,7 +604,7 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 				      "fault=read:short:after=1",
 				      &spec, &e));
 	assert_int_equal(spec.fault_cnt, 2);
-	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
+	assert_int_equal(volume_open(&spec, 0, "t", &vol, &e), 0);
 	assert_null(vol->dev.backend->info.memory);
 	assert_string_equal(vol->kind, "ram, 2 faults");
 	assert_int_equal(reactor_create(&ropt, &bench.worker.reactor), 0);

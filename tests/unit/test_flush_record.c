@@ -314,7 +314,7 @@ static void record_goes_while_the_store_is_locked(void **state)
 	close(creat(path, 0600));
 	assert_int_equal(truncate(path, 1 << 20), 0);
 	assert_true(volume_spec_parse(path, &spec, &e));
-	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
+	assert_int_equal(volume_open(&spec, 0, "t", &vol, &e), 0);
 	open_record(vol, "boot");
 	assert_true(has_record());
 	flush_record_flushed(&vol->dev.record);

@@ -82,7 +82,7 @@ static int open_volume(const char *text, struct volume **ret, struct error *e)
 
 	assert_non_null(spec);
 	if (volume_spec_parse(text, spec, e))
-		err = volume_open(spec, 0, ret, e);
+		err = volume_open(spec, 0, "t", ret, e);
 	free(spec);
 	return err;
 }

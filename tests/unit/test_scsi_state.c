@@ -994,7 +994,7 @@ static void state_in_use_is_not_taken(void **state)
 
 	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
-	assert_int_equal(volume_open(&spec, 1, &vol, &e), 0);
+	assert_int_equal(volume_open(&spec, 1, "t", &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), -EBUSY);
 	assert_non_null(strstr(e.text, "in use by another volume of this"));
 	volume_close(vol);
@@ -1055,8 +1055,8 @@ static void state_of_another_process_is_waited_for(void **state)
 	pid_t pid;
 
 	make_dir(NULL);
-	assert_int_equal(volume_open(&spec, 1, &vol, &e), 0);
-	assert_int_equal(volume_open(&spec, 1, &refused, &e), 0);
+	assert_int_equal(volume_open(&spec, 1, "t", &vol, &e), 0);
+	assert_int_equal(volume_open(&spec, 1, "t", &refused, &e), 0);
 	pid = fork_holder(vol);
 	assert_int_equal(load_interrupted(refused, &e), -EBUSY);
 	snprintf(wanted, sizeof(wanted), "in use by process %d", (int)pid);

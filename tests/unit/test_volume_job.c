@@ -92,7 +92,7 @@ static void open_volume(const char *dir)
 
 	t_store_reset(&(struct backend_info){ .size = 64 * BLOCK,
 					      .optimal_block = 4096 });
-	assert_int_equal(volume_open(&spec, 0, &vol, &e), 0);
+	assert_int_equal(volume_open(&spec, 0, "t", &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	/* A directory in the place of the temporary file. */
 	snprintf(path, sizeof(path), "%s.new", vol->state.path);
