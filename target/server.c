@@ -361,9 +361,9 @@ static void server_log_target_id(const struct server *s)
 {
 	if (!s->target.lasts && server_derives_identity(s))
 		log_notice("no --state-dir: volumes without serial= are "
-			   "recognised by the machine ID or the host name; "
-			   "when that changes they are other disks, and on "
-			   "a machine with the same one they are the same");
+			   "identified by the machine ID or the host name, "
+			   "which may change, and which another machine may "
+			   "have");
 }
 
 static int server_open_stores(struct server *s, struct error *e)
