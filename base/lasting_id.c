@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -54,9 +53,19 @@ static int lasting_id_draw(char *ret_id)
 
 static int lasting_id_put(int fd, const char *id)
 {
-	/* Root may draw it for the user that the program becomes. */
-	if (fchmod(fd, 0644) || dprintf(fd, "%s\n", id) < 0 || fsync(fd))
+	if (dprintf(fd, "%s\n", id) < 0 || fsync(fd))
 		return errno ? -errno : -EIO;
+	return 0;
+}
+
+/* NFS cannot keep a file that is there: the last one of two stays. */
+static int lasting_id_name(int dir, const char *name)
+{
+	if (!renameat2(dir, name, dir, LASTING_ID_FILE, RENAME_NOREPLACE) ||
+	    errno == EEXIST)
+		return 0;
+	if (errno != EINVAL || renameat(dir, name, dir, LASTING_ID_FILE))
+		return -errno;
 	return 0;
 }
 
@@ -74,9 +83,8 @@ static int lasting_id_write(int dir, const char *id)
 		return -errno;
 	err = lasting_id_put(fd, id);
 	close(fd);
-	if (!err && linkat(dir, name, dir, LASTING_ID_FILE, 0) &&
-	    errno != EEXIST)
-		err = -errno;
+	if (!err)
+		err = lasting_id_name(dir, name);
 	unlinkat(dir, name, 0);
 	if (!err && fsync(dir))
 		err = -errno;

@@ -12,7 +12,6 @@
 
 #include "fuse/data.h"
 #include "fuse/dev.h"
-#include "fuse/identity.h"
 #include "fuse/metrics_writer.h"
 #include "fuse/mount_session.h"
 #include "fuse/mount_volumes.h"
@@ -55,7 +54,6 @@ struct client {
 	pid_t unmounter;	   /* 0: none */
 	int unmount_status;
 
-	struct identity identity;
 	struct error e;
 	bool unmounted; /* the kernel has unmounted */
 	int device_err;
@@ -142,7 +140,7 @@ static int client_login(struct client *c)
 	int err;
 
 	c->follows = mount_volumes_follow(c->o, c->mount);
-	err = mount_session_open(&c->session, c->o, c->ctx, &c->identity,
+	err = mount_session_open(&c->session, c->o, c->ctx, c->mount->path,
 				 c->follows, &c->e);
 	if (err)
 		return err;
@@ -459,7 +457,6 @@ static void client_end(struct client *c)
 	reactor_destroy(c->reactor);
 	/* Only now: while there is a ring, the kernel may complete entries. */
 	dev_free(c->dev);
-	identity_release(&c->identity);
 }
 
 /* One event loop for /dev/fuse and for libsrpi. */
@@ -495,9 +492,6 @@ static int client_begin(struct client *c)
 		return err;
 	reactor_timer_init(&c->drain_timer, client_drain_late);
 	err = client_watch_signals(c);
-	if (!err)
-		err = identity_claim(&c->identity, c->mount->path, c->o->uri,
-				     &c->e);
 	if (!err)
 		err = client_login(c);
 	if (err)

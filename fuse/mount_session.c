@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fuse/mount_session.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "fuse/addresses.h"
@@ -95,12 +96,14 @@ static void mount_session_volume_event(struct srpi_session *s,
 }
 
 int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
-		       struct srpi_ctx *ctx, const struct identity *identity,
+		       struct srpi_ctx *ctx, const char *mountpoint,
 		       bool follow, struct error *ret_error)
 {
+	struct srpi_session_info info = { .struct_size = sizeof(info) };
+	char purpose[PATH_MAX + sizeof("rdma-fuse ")];
 	const struct srpi_options so = {
 		.struct_size = sizeof(so),
-		.identity = *identity->text ? identity->text : NULL,
+		.purpose = purpose,
 		.channels = o->channels,
 		.queue_depth = o->queue_depth,
 		.fast_io_fail_ms = o->fast_io_fail_ms,
@@ -117,13 +120,19 @@ int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
 	int err;
 
 	*ms = (struct mount_session){ .o = o };
+	/* The URI is no part of it: when a mount was killed, the next one may use
+	 * another address of the target, which has to end what the first one has
+	 * left there. */
+	snprintf(purpose, sizeof(purpose), "rdma-fuse %s", mountpoint);
 	err = srpi_connect(ctx, o->uri, &so, mount_session_logged_in, ms,
 			   &ms->srpi, &e);
 	if (err)
 		return error_set(ret_error, err, "%s", e.text);
-	if (identity->no_machine_id)
-		log_info("no /etc/machine-id: to the target, each mount is "
-			 "another initiator, unless the URI has initiator=");
+	srpi_session_info(ms->srpi, &info);
+	if (*info.purpose_fault)
+		log_warn("%s: to the target, this mount is another initiator "
+			 "than the last one: %s; the URI may have initiator=",
+			 mountpoint, info.purpose_fault);
 	return 0;
 }
 

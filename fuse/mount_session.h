@@ -7,7 +7,6 @@
 #ifndef FUSE_MOUNT_SESSION_H
 #define FUSE_MOUNT_SESSION_H
 
-#include "fuse/identity.h"
 #include "fuse/options.h"
 #include "initiator/srp_initiator.h"
 
@@ -26,16 +25,16 @@ struct mount_session {
 
 /**
  * mount_session_open() - begin to log in
- * @ms:       zeroed by this; must stay until the session is closed
- * @identity: from identity_claim()
- * @follow:   the mount shows all volumes, also those that come later
+ * @ms:         zeroed by this; must stay until the session is closed
+ * @mountpoint: the port identifier is made for it: see srpi_options.purpose
+ * @follow:     the mount shows all volumes, also those that come later
  *
  * Run the reactor until login_done.
  *
  * Return: 0, or a negative errno with @ret_error set: there is no session.
  */
 int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
-		       struct srpi_ctx *ctx, const struct identity *identity,
+		       struct srpi_ctx *ctx, const char *mountpoint,
 		       bool follow, struct error *ret_error);
 
 /* Logs to whom and how the session is connected. */

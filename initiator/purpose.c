@@ -8,38 +8,46 @@
  * before it accepts the new one.
  *
  * Two sessions that run must not share an identifier: each would end the other
- * one. So a session locks its identifier, by a name in the abstract name space of
- * Unix sockets, which the kernel removes with the process. A child that is forked
- * must not keep the name when the program that has the session is killed.
+ * one. So a session locks its identifier, by flock() on a file of a directory that
+ * only root and this user can write: nobody else can take it. The identifier is made
+ * from what is drawn in the same directory (lasting_id.h), so whoever could have the
+ * same identifier sees the same lock. A child that is forked must not keep the
+ * lock when the program that has the session is killed.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file_lock.h"
+#include "base/lasting_id.h"
+#include "base/ticks.h"
 #include "initiator/session.h"
 
-/* Sessions of a machine for the same purpose; further ones are random. */
+/* Sessions of a directory for the same purpose; further ones are random. */
 #define NUMBER_MAX 16u
 
-/* The kernel takes the name of a process that was killed back after its
- * memory. */
-#define WAIT_MS 2000
-#define ASK_MS	20
+/* How long to wait for the session that has the lock: the kernel takes the lock of a
+ * process that was killed back after its memory, and umount(8) returns before the
+ * process has logged out. A session that can take another identifier waits for a
+ * shorter time. */
+#define OWN_WAIT_MS   2000
+#define NAMED_WAIT_MS 10000
+#define ASK_MS	      20
 
 /* Sessions that have a lock; on any threads. */
 static struct {
 	pthread_once_t once;
 	pthread_mutex_t mutex;
-	struct list sessions;
+	struct list sessions; /* struct ini_purpose */
 } purpose_held = { .once = PTHREAD_ONCE_INIT,
 		   .mutex = PTHREAD_MUTEX_INITIALIZER };
 
@@ -55,21 +63,24 @@ static void purpose_in_parent(void)
 	pthread_mutex_unlock(&purpose_held.mutex);
 }
 
+static void purpose_close(struct ini_purpose *p)
+{
+	while (p->lock_cnt > 0)
+		close(p->locks[--p->lock_cnt].fd);
+	close(p->dir);
+	p->dir = -1;
+}
+
 static void purpose_in_child(void)
 {
 	struct list *it;
 
-	while ((it = list_pop(&purpose_held.sessions))) {
-		struct srpi_session *s =
-			container_of(it, struct srpi_session, purpose_node);
-
-		close(s->purpose_lock);
-		s->purpose_lock = -1;
-	}
+	while ((it = list_pop(&purpose_held.sessions)))
+		purpose_close(container_of(it, struct ini_purpose, node));
 	pthread_mutex_unlock(&purpose_held.mutex);
 }
 
-/* Without memory, children keep the names. */
+/* Without memory, children keep the locks. */
 static void purpose_init(void)
 {
 	list_init(&purpose_held.sessions);
@@ -77,27 +88,197 @@ static void purpose_init(void)
 		       purpose_in_child);
 }
 
-/* ---- identifiers ---- */
+/* ---- the directory ---- */
 
-/* "" if the machine has none. */
-static void purpose_read_machine(char *buf, size_t len)
+/* "": there is none. Makes those above it. */
+static void purpose_dir_path(char *path, size_t len)
 {
-	_cleanup_close_ int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, len - 1);
+	const char *dir =
+		secure_getenv("STATE_DIRECTORY"); /* systemd.exec(5) */
+	const char *xdg = secure_getenv("XDG_STATE_HOME");
+	const char *home = secure_getenv("HOME");
 
-	buf[n > 0 ? n : 0] = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
+	path[0] = '\0';
+	if (dir && *dir == '/') {
+		snprintf(path, len, "%.*s", (int)strcspn(dir, ":"), dir);
+	} else if (geteuid() == 0) {
+		snprintf(path, len, "/var/lib/rdma-block");
+	} else if (xdg && *xdg == '/') {
+		snprintf(path, len, "%s/rdma-block", xdg);
+	} else if (home && *home == '/') {
+		snprintf(path, len, "%s/.local", home);
+		mkdir(path, 0700);
+		snprintf(path, len, "%s/.local/state", home);
+		mkdir(path, 0700);
+		snprintf(path, len, "%s/.local/state/rdma-block", home);
+	}
 }
 
-static int purpose_make_id(const char *purpose, const char *machine,
+/* A descriptor, or -1 with p->fault. */
+static int purpose_open_dir(struct ini_purpose *p)
+{
+	char path[4096];
+	struct stat st;
+	int fd;
+
+	purpose_dir_path(path, sizeof(path));
+	if (*path)
+		mkdir(path, 0700);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st)) {
+		snprintf(p->fault, sizeof(p->fault),
+			 "no state directory%s%.80s: %s", *path ? " " : "",
+			 path, *path ? strerror(errno) : "HOME is not set");
+	} else if (st.st_mode & (S_IWGRP | S_IWOTH) ||
+		   (st.st_uid != 0 && st.st_uid != geteuid())) {
+		snprintf(p->fault, sizeof(p->fault),
+			 "other users may write the state directory %.80s",
+			 path);
+	} else {
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* ---- locks ---- */
+
+/* The file keeps its name only as long as a process has the lock. */
+static int purpose_lock_once(struct ini_purpose *p, const char *name)
+{
+	struct stat st;
+	int fd = openat(p->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+			0600);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+		if (!fstat(fd, &st))
+			file_lock_holder(&st, &p->owner);
+	} else if (fstat(fd, &st) || !st.st_nlink) {
+		err = -EAGAIN;
+	}
+	if (err) {
+		close(fd);
+		return err;
+	}
+	p->locks[p->lock_cnt].fd = fd;
+	snprintf(p->locks[p->lock_cnt++].name, sizeof(p->locks[0].name), "%s",
+		 name);
+	return 0;
+}
+
+/* A fork between open() and here leaves the lock with the child. */
+static int purpose_try_lock(struct ini_purpose *p, const char *name)
+{
+	int err;
+
+	pthread_mutex_lock(&purpose_held.mutex);
+	do
+		err = purpose_lock_once(p, name);
+	while (err == -EAGAIN);
+	pthread_mutex_unlock(&purpose_held.mutex);
+	return err;
+}
+
+static uint64_t purpose_now_ms(void)
+{
+	return ticks_clock_ns() / 1000000;
+}
+
+/* Locks the identifier @id towards @address, "": all. Waits until @end for another
+ * session, or until a signal asks the process to stop. 0, -EADDRINUSE with p->owner, or
+ * another negative errno. */
+static int purpose_lock(struct ini_purpose *p, const struct srp_port_id *id,
+			const char *address, uint64_t end)
+{
+	char text[SRPI_PORT_SIZE + INI_PATH_TEXT_SIZE];
+	char port[SRPI_PORT_SIZE], name[sizeof(p->locks[0].name)];
+	int err;
+
+	srp_port_id_format(id, port);
+	snprintf(text, sizeof(text), "%s %s", port, address);
+	srpi_port_of_identity(text, port); /* short enough for a name */
+	snprintf(name, sizeof(name), "initiator-%s", port);
+	for (unsigned int i = 0; i < p->lock_cnt; i++) {
+		/* The URI has the address twice. */
+		if (!strcmp(p->locks[i].name, name))
+			return 0;
+	}
+	while ((err = purpose_try_lock(p, name)) == -EADDRINUSE &&
+	       purpose_now_ms() < end && !file_lock_is_interrupted())
+		poll(NULL, 0, ASK_MS);
+	return err;
+}
+
+/* ---- identifiers that the URI names ---- */
+
+static int purpose_refuse_named(const struct ini_purpose *p,
+				const struct srp_port_id *id,
+				const char *address, struct error *e)
+{
+	char port[SRPI_PORT_SIZE], owner[FILE_LOCK_NAME_MAX];
+
+	srp_port_id_format(id, port);
+	return error_set(e, -EADDRINUSE,
+			 "initiator=%s is in use: %s has it at %s, and each of "
+			 "the two would end the other's session; name another "
+			 "one, or none",
+			 port + 2 /* "0x" */, file_lock_name(p->owner, owner),
+			 address);
+}
+
+static bool purpose_address_text(const struct addrinfo *ai,
+				 char text[INI_PATH_TEXT_SIZE])
+{
+	char host[INI_PATH_TEXT_SIZE - sizeof("[]:65535")], port[8];
+
+	if (getnameinfo(ai->ai_addr, ai->ai_addrlen, host, sizeof(host), port,
+			sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+		return false;
+	snprintf(text, INI_PATH_TEXT_SIZE,
+		 strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+	return true;
+}
+
+/* Another session may have written the same address as a name, or beside others. With
+ * another target the same identifier may be used. */
+static int purpose_claim_named(struct srpi_session *s, struct error *e)
+{
+	uint64_t end = purpose_now_ms() + NAMED_WAIT_MS;
+	struct ini_purpose *p = &s->purpose;
+	char text[INI_PATH_TEXT_SIZE];
+	int err;
+
+	for (unsigned int i = 0; i < s->paths.cnt; i++) {
+		for (const struct addrinfo *ai = s->paths.all[i].addrs; ai;
+		     ai = ai->ai_next) {
+			if (p->lock_cnt == INI_PURPOSE_LOCKS ||
+			    !purpose_address_text(ai, text))
+				continue;
+			err = purpose_lock(p, &s->initiator, text, end);
+			if (err == -EADDRINUSE)
+				return purpose_refuse_named(p, &s->initiator,
+							    text, e);
+		}
+	}
+	return 0;
+}
+
+/* ---- identifiers of their own ---- */
+
+static int purpose_make_id(const char *purpose, const char *drawn,
 			   unsigned int number, struct srp_port_id *ret)
 {
 	_cleanup_free_ char *text = NULL;
 	char host[65] = "";
 
+	/* Several hosts may have one home directory. */
 	gethostname(host, sizeof(host) - 1);
-	if (asprintf(&text, "%s:%s:%u:%s", machine, host, number, purpose) <
-	    0) {
+	if (asprintf(&text, "%s:%s:%u:%s", drawn, host, number, purpose) < 0) {
 		text = NULL;
 		return -ENOMEM;
 	}
@@ -105,98 +286,84 @@ static int purpose_make_id(const char *purpose, const char *machine,
 	return 0;
 }
 
-/* ---- locks ---- */
-
-/* A socket, or -EADDRINUSE, or another negative errno. */
-static int purpose_bind(const struct srp_port_id *id)
+/* Why the identifier is not the first one, of the purpose. */
+static void purpose_set_fault(struct ini_purpose *p, pid_t owner,
+			      unsigned int number, int err)
 {
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	char port[SRPI_PORT_SIZE];
-	int fd, err, len;
+	char who[FILE_LOCK_NAME_MAX];
 
-	srp_port_id_format(id, port);
-	len = snprintf(sun.sun_path + 1, sizeof(sun.sun_path) - 1,
-		       "rdma-block/initiator/%s", port);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (!bind(fd, (const struct sockaddr *)&sun,
-		  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			      (size_t)len)))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
+	if (err && err != -EADDRINUSE)
+		snprintf(p->fault, sizeof(p->fault), "the state directory: %s",
+			 err == -EBADMSG ? "its file " LASTING_ID_FILE
+					   " holds something else"
+					 : strerror(-err));
+	else if (number)
+		snprintf(p->fault, sizeof(p->fault),
+			 "another session has the identifier%s: %s",
+			 err ? " and all others" : "",
+			 file_lock_name(owner, who));
 }
 
-/* 0, or a negative errno. */
-static int purpose_lock(struct srpi_session *s)
+/* False: the identifier has to be random. */
+static bool purpose_claim_own(struct srpi_session *s)
 {
-	int fd;
-
-	pthread_mutex_lock(&purpose_held.mutex);
-	fd = purpose_bind(&s->initiator);
-	if (fd >= 0) {
-		s->purpose_lock = fd;
-		list_add_tail(&purpose_held.sessions, &s->purpose_node);
-	}
-	pthread_mutex_unlock(&purpose_held.mutex);
-	return fd < 0 ? fd : 0;
-}
-
-static int purpose_await_lock(struct srpi_session *s, int ms)
-{
-	int err;
-
-	while ((err = purpose_lock(s)) == -EADDRINUSE && ms > 0) {
-		poll(NULL, 0, ASK_MS);
-		ms -= ASK_MS;
-	}
-	return err;
-}
-
-/* Why @number is not 0. @err: why no number is locked. */
-static const char *purpose_fault(unsigned int number, int err)
-{
-	if (err == -EADDRINUSE)
-		return "other sessions of this machine have all identifiers";
-	if (err == -ENOMEM)
-		return "out of memory";
-	if (err)
-		return "the system refuses the Unix socket that locks it";
-	return number ? "another session of this machine has the identifier"
-		      : "";
-}
-
-bool ini_purpose_claim(struct srpi_session *s)
-{
-	char machine[65];
+	uint64_t end = purpose_now_ms() + OWN_WAIT_MS;
+	struct ini_purpose *p = &s->purpose;
+	char drawn[LASTING_ID_SIZE];
 	unsigned int n = 0;
-	int err;
+	pid_t owner = 0;
+	int err = lasting_id_get(p->dir, /* seed= */ NULL, drawn);
 
-	purpose_read_machine(machine, sizeof(machine));
-	if (!*machine) {
-		s->purpose_fault = "this machine has no /etc/machine-id";
-		return false;
-	}
-	pthread_once(&purpose_held.once, purpose_init);
-	do {
-		err = purpose_make_id(s->options.purpose, machine, n,
+	while (!err) {
+		err = purpose_make_id(s->options.purpose, drawn, n,
 				      &s->initiator);
 		if (!err)
-			err = purpose_await_lock(s, n ? 0 : WAIT_MS);
-	} while (err == -EADDRINUSE && ++n < NUMBER_MAX);
-	s->purpose_fault = purpose_fault(n, err);
+			err = purpose_lock(p, &s->initiator, /* address= */ "",
+					   n ? 0 : end);
+		owner = n ? owner : p->owner;
+		if (err != -EADDRINUSE || ++n == NUMBER_MAX)
+			break;
+		err = 0;
+	}
+	purpose_set_fault(p, owner, n, err);
 	return !err;
+}
+
+/* ---- life ---- */
+
+bool ini_purpose_claim(struct srpi_session *s, struct error *e)
+{
+	struct ini_purpose *p = &s->purpose;
+	bool claimed = false;
+
+	pthread_once(&purpose_held.once, purpose_init);
+	*p = (struct ini_purpose){ .dir = -1 };
+	e->err = 0;
+	p->dir = purpose_open_dir(p);
+	if (p->dir < 0)
+		return false;
+	pthread_mutex_lock(&purpose_held.mutex);
+	list_add_tail(&purpose_held.sessions, &p->node);
+	pthread_mutex_unlock(&purpose_held.mutex);
+	if (!s->uri.has_initiator)
+		claimed = purpose_claim_own(s);
+	else
+		claimed = !purpose_claim_named(s, e);
+	if (!claimed)
+		ini_purpose_release(s);
+	return claimed;
 }
 
 void ini_purpose_release(struct srpi_session *s)
 {
-	if (s->purpose_lock < 0)
+	struct ini_purpose *p = &s->purpose;
+
+	if (p->dir < 0)
 		return;
 	pthread_mutex_lock(&purpose_held.mutex);
-	list_del(&s->purpose_node);
-	close(s->purpose_lock);
-	s->purpose_lock = -1;
+	list_del(&p->node);
+	for (unsigned int i = 0; i < p->lock_cnt; i++)
+		unlinkat(p->dir, p->locks[i].name, 0);
+	purpose_close(p);
 	pthread_mutex_unlock(&purpose_held.mutex);
 }

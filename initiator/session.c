@@ -88,17 +88,21 @@ static void choose_transport(struct srpi_session *s)
 
 /* A login with the same port identifier ends an older session, so the
  * default is unique. */
-static void choose_initiator(struct srpi_session *s)
+static int choose_initiator(struct srpi_session *s, struct error *e)
 {
+	bool chosen = s->uri.has_initiator || s->options.identity;
+
 	if (s->uri.has_initiator)
 		s->initiator = s->uri.initiator;
 	else if (s->options.identity)
 		scsi_text_digest(s->options.identity, (uint8_t *)&s->initiator);
-	else if (s->options.purpose && ini_purpose_claim(s))
-		return;
-	else if (getrandom(&s->initiator, sizeof(s->initiator), 0) !=
-		 sizeof(s->initiator))
+	e->err = 0;
+	if (s->options.purpose && !s->options.identity)
+		chosen |= ini_purpose_claim(s, e);
+	if (!chosen && getrandom(&s->initiator, sizeof(s->initiator), 0) !=
+			       sizeof(s->initiator))
 		s->initiator = srp_port_id_make((uintptr_t)s, getpid());
+	return e->err;
 }
 
 static void ini_session_start(struct reactor_msg *msg)
@@ -196,7 +200,9 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 		error_set(&why, -ENOMEM, "out of memory");
 		return ini_error_give(e, &why);
 	}
-	if (ini_session_check(s, uri, options, &why)) {
+	s->purpose.dir = -1;
+	if (ini_session_check(s, uri, options, &why) ||
+	    choose_initiator(s, &why)) {
 		ini_paths_free(s);
 		free(s);
 		return ini_error_give(e, &why);
@@ -205,9 +211,6 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	s->connected = done;
 	s->connected_arg = arg;
 	ini_options_set_defaults(&s->options);
-	s->purpose_lock = -1;
-	s->purpose_fault = "";
-	choose_initiator(s);
 	s->options.identity = NULL; /* the caller's */
 	s->options.purpose = NULL;
 	choose_transport(s);
@@ -248,7 +251,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.gid = s->conn.gid,
 		.pkey = s->conn.negotiated.pkey,
 		.sl = s->conn.negotiated.sl,
-		.purpose_fault = s->purpose_fault,
+		.purpose_fault = s->purpose.fault,
 	};
 
 	srp_port_id_format(&s->initiator, info.initiator);

@@ -204,15 +204,29 @@ struct ini_connection {
 	unsigned int in_flight; /* commands at most */
 };
 
+/* One for each address of the URI. */
+#define INI_PURPOSE_LOCKS 16
+
+/* What a session has locked, see purpose.c. */
+struct ini_purpose {
+	struct list node;
+	int dir; /* -1: there are no locks */
+	struct {
+		int fd;
+		char name[sizeof("initiator-") + SRPI_PORT_SIZE];
+	} locks[INI_PURPOSE_LOCKS];
+	unsigned int lock_cnt;
+	pid_t owner;	 /* of a lock that was not to be had */
+	char fault[192]; /* as srpi_session_info() reports it */
+};
+
 struct srpi_session {
 	struct srpi_ctx *ctx;
 	enum srpi_state state;
 	struct xp_uri uri;
 	struct srpi_options options;
 	struct srp_port_id initiator;
-	int purpose_lock;	   /* see purpose.c; -1: none */
-	struct list purpose_node;  /* while there is a lock */
-	const char *purpose_fault; /* as srpi_session_info() reports it */
+	struct ini_purpose purpose;
 
 	struct ini_paths paths;
 	enum xp_kind kind;
@@ -283,9 +297,10 @@ int ini_mem_register(struct srpi_session *s, void *addr, size_t len,
 
 /* ---- purpose.c ---- */
 
-/* Sets s->initiator for what s->options.purpose says. May wait. Thread: setup.
- * False: it cannot. */
-bool ini_purpose_claim(struct srpi_session *s);
+/* Sets s->initiator for what s->options.purpose says, or locks the one that the URI
+ * names. May wait. Thread: setup. False: it is not locked; e->err is not 0 if another
+ * session has the one that the URI names. */
+bool ini_purpose_claim(struct srpi_session *s, struct error *e);
 /* Lets other sessions have it. Again is fine. */
 void ini_purpose_release(struct srpi_session *s);
 

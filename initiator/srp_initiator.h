@@ -259,13 +259,18 @@ struct srpi_options {
 	int keep_alive_ms;
 	/*
 	 * What the session is for on this machine, if @identity is NULL: the port
-	 * identifier is made from this text and the machine. It is the same after
+	 * identifier is made from this text, the host name, and a random text that
+	 * is drawn once and kept in a directory: STATE_DIRECTORY (systemd.exec(5)),
+	 * else /var/lib/rdma-block for root, rdma-block in XDG_STATE_HOME
+	 * (~/.local/state) for others. It is the same after
 	 * a restart of the program, so the target ends the old session before it
 	 * accepts the new one, and none of the old commands is executed later.
 	 * A session has the identifier until it is LOST or CLOSED. Until then,
 	 * another session of the machine gets another one; srpi_connect() waits
-	 * up to 2 seconds for a process that is ending. Random without
-	 * /etc/machine-id. srpi_session_info.purpose_fault says so.
+	 * up to 2 seconds for a process that is ending. Random without such a
+	 * directory, or if other users may write it. srpi_session_info.purpose_fault
+	 * says so. An identifier that the URI names is kept from other sessions
+	 * with the same addresses, too.
 	 */
 	const char *purpose;
 };
@@ -286,7 +291,8 @@ const char *srpi_timeouts_fault(const struct srpi_options *options);
  * A host name is resolved before this returns, which may block. @uri, @options and
  * the texts of the options are borrowed for the call.
  * Return: 0, or a negative errno, and then there is no session: -EINVAL for a
- *   wrong URI or option, -EHOSTUNREACH for a host without an address, -ENOMEM.
+ *   wrong URI or option, -EHOSTUNREACH for a host without an address, -ENOMEM,
+ *   -EADDRINUSE if another session has the identifier of the URI (purpose).
  */
 int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 		 const struct srpi_options *options,
