@@ -118,6 +118,12 @@ static void follow_add(struct follow *f, const struct rule *rule,
 	log_notice("%s: found; line %u of the rules", t->instance, rule->line);
 }
 
+static void follow_free_link(struct followed *l)
+{
+	link_fini(&l->link);
+	free(l);
+}
+
 /* A link that is down, of a rule that does not hold any more. @rule: the one that
  * holds now; NULL: none. */
 static void follow_drop(struct follow *f, struct followed *l,
@@ -131,7 +137,7 @@ static void follow_drop(struct follow *f, struct followed *l,
 	while (f->links[i] != l)
 		i++;
 	f->links[i] = f->links[--f->link_cnt];
-	free(l);
+	follow_free_link(l);
 }
 
 /* A link may end at any step, so its rule is looked up before each one. */
@@ -230,7 +236,7 @@ static void follow_forget(struct follow *f)
 
 		if (l->misses == FOLLOW_MISSES && l->link.state == LINK_DOWN) {
 			log_notice("%s: gone", l->link.instance);
-			free(l);
+			follow_free_link(l);
 		} else {
 			f->links[kept++] = l;
 		}
@@ -247,17 +253,22 @@ static void follow_round(struct follow *f)
 
 /* ---- signals ---- */
 
-static void follow_reap(struct follow *f)
+/* True if a child has ended that a link knows, or that hung. Those that ended in
+ * time (aside.h) are not here any more, and change nothing. */
+static bool follow_reap(struct follow *f)
 {
+	bool some = false;
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		some = true;
 		for (unsigned int i = 0; i < f->link_cnt; i++) {
 			if (link_child_ended(&f->links[i]->link, pid, status))
 				break;
 		}
 	}
+	return some;
 }
 
 /* Links that are up stay, also if their rule now has another directory or is gone.
@@ -273,8 +284,8 @@ static void follow_reload(struct follow *f)
 			   f->rules.cnt == 1 ? "" : "s");
 }
 
-/* Returns true if it is time to ask for targets. */
-static bool follow_on_signals(struct follow *f)
+/* Returns true if it is time to ask for targets. *ret_stirs: links have a step to make. */
+static bool follow_on_signals(struct follow *f, bool *ret_stirs)
 {
 	struct signalfd_siginfo info;
 	bool asks = false;
@@ -282,14 +293,14 @@ static bool follow_on_signals(struct follow *f)
 	while (read(f->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		switch (info.ssi_signo) {
 		case SIGCHLD:
-			follow_reap(f);
+			*ret_stirs |= follow_reap(f);
 			break;
 		case SIGHUP:
 			follow_reload(f);
-			asks = true;
+			asks = *ret_stirs = true;
 			break;
 		default:
-			f->stopping = true;
+			f->stopping = *ret_stirs = true;
 		}
 	}
 	return asks;
@@ -305,23 +316,39 @@ static void follow_on_bye(void *user, const struct srp_port_id *id)
 		l->said_bye = true;
 }
 
-/* Until @due_ms, a signal, or a target or an RDMA device that comes or goes. Returns whether
- * to ask. */
-static bool follow_wait(struct follow *f, int wait_ms)
+/* Takes what has come. Returns whether to ask. */
+static bool follow_hear(struct follow *f, int ms, bool *ret_stirs)
 {
 	struct pollfd fds[FINDER_ENDPOINTS_MAX + 2];
-	unsigned int cnt = 0;
+	unsigned int cnt = 2;
+	int ready;
 	bool asks;
 
+	fds[0] = (struct pollfd){ .fd = f->signal_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = f->devices.fd, .events = POLLIN };
 	if (f->finder)
-		cnt = finder_poll_list(f->finder, fds);
-	fds[cnt++] = (struct pollfd){ .fd = f->signal_fd, .events = POLLIN };
-	fds[cnt++] = (struct pollfd){ .fd = f->devices.fd, .events = POLLIN };
-	if (poll(fds, cnt, wait_ms) <= 0)
+		cnt += finder_poll_list(f->finder, fds + 2);
+	ready = poll(fds, cnt, ms);
+	if (ready <= 0)
 		return false;
-	asks = follow_on_signals(f);
+	*ret_stirs = ready > 1 || !fds[0].revents;
+	asks = follow_on_signals(f, ret_stirs);
 	asks |= device_watch_changed(&f->devices);
 	return (f->finder && finder_heard(f->finder, follow_on_bye, f)) || asks;
+}
+
+/* Until @wait_ms have passed, or something happens that may let a link make a step.
+ * Returns whether to ask. */
+static bool follow_wait(struct follow *f, int wait_ms)
+{
+	uint64_t due = follow_now_ms() + (uint64_t)wait_ms;
+	uint64_t now = follow_now_ms();
+	bool stirs = false;
+	bool asks = false;
+
+	for (; now < due && !stirs && !asks; now = follow_now_ms())
+		asks = follow_hear(f, (int)(due - now), &stirs);
+	return asks;
 }
 
 static void follow_run(struct follow *f)
@@ -366,7 +393,7 @@ static void follow_free(struct follow *f)
 	device_watch_close(&f->devices);
 	found_clear(&f->found);
 	for (unsigned int i = 0; i < f->link_cnt; i++)
-		free(f->links[i]);
+		follow_free_link(f->links[i]);
 	if (f->signal_fd >= 0)
 		close(f->signal_fd);
 	free(f);

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/ticks.h"
 #include "discover/kernel_login.h"
-#include "discover/mounted.h"
 #include "discover/serves.h"
 
 static uint64_t link_now_ms(void)
@@ -32,8 +31,15 @@ void link_init(struct link *l, const struct rule *rule,
 {
 	*l = (struct link){ .rule = *rule,
 			    .id = t->id,
+			    .look.fd = -1,
 			    .pause_ms = LINK_PAUSE_MIN_MS };
 	memcpy(l->instance, t->instance, sizeof(l->instance));
+}
+
+void link_fini(struct link *l)
+{
+	if (l->look.fd >= 0)
+		close(l->look.fd);
 }
 
 /* ---- state of the system ---- */
@@ -43,16 +49,26 @@ static enum mounted link_look(struct link *l)
 	if (!link_is_mount(l))
 		return kernel_login_exists(&l->id) ? MOUNTED_TARGET
 						   : MOUNTED_NOTHING;
-	return mounted_at(l->rule.mount, &l->id, *l->uri ? NULL : l->uri,
-			  sizeof(l->uri));
+	return mounted_at(&l->look, l->rule.mount, &l->id,
+			  *l->uri ? NULL : l->uri, sizeof(l->uri));
+}
+
+/* Looks at the system for l->seen. False: it does not answer. */
+static bool link_sees(struct link *l)
+{
+	l->seen = link_look(l);
+	if (l->seen == MOUNTED_HANGS && !l->said_hangs)
+		log_warn("%s: %s does not answer, maybe because of a mount on "
+			 "the way to it; waiting until it does",
+			 l->instance, l->rule.mount);
+	l->said_hangs = l->seen == MOUNTED_HANGS;
+	return !l->said_hangs;
 }
 
 static bool link_is_up(struct link *l)
 {
-	enum mounted what = link_look(l);
-
-	l->is_foreign = what == MOUNTED_UNKNOWN;
-	return what == MOUNTED_TARGET || what == MOUNTED_UNKNOWN;
+	l->is_foreign = l->seen == MOUNTED_UNKNOWN;
+	return l->seen == MOUNTED_TARGET || l->seen == MOUNTED_UNKNOWN;
 }
 
 static void link_remove(const struct link *l)
@@ -190,12 +206,14 @@ static int link_step_down(struct link *l, const struct found_target *t,
 
 	if (t || !link_is_mount(l))
 		*l->uri = '\0';
+	if (!link_sees(l))
+		return -1;
 	if (link_is_up(l)) {
 		if (t && !*l->uri)
 			found_uri(t, l->rule.volume, l->uri);
 		return link_is_made(l, ": is there already");
 	}
-	if (link_look(l) == MOUNTED_OTHER)
+	if (l->seen == MOUNTED_OTHER)
 		return link_is_taken(l);
 	l->said_taken = false;
 	if (!t)
@@ -204,7 +222,7 @@ static int link_step_down(struct link *l, const struct found_target *t,
 		return (int)(l->due_ms - now);
 	if (!may_start)
 		return -1;
-	if (link_look(l) == MOUNTED_DEAD)
+	if (l->seen == MOUNTED_DEAD)
 		link_remove(l);
 	return link_start(l, t);
 }
@@ -213,7 +231,11 @@ static int link_step_starting(struct link *l)
 {
 	if (!l->child_ended)
 		return -1;
-	if (l->child_failed || !link_is_up(l))
+	if (l->child_failed)
+		return link_failed(l);
+	if (!link_sees(l))
+		return -1;
+	if (!link_is_up(l))
 		return link_failed(l);
 	return link_is_made(l, ": done");
 }
@@ -248,9 +270,11 @@ static int link_doubt(struct link *l, bool may_start)
 static int link_step_up(struct link *l, const struct found_target *t,
 			bool may_start)
 {
+	if (!link_sees(l))
+		return -1;
 	if (!link_is_up(l)) {
 		l->state = LINK_DOWN;
-		if (link_look(l) != MOUNTED_OTHER)
+		if (l->seen != MOUNTED_OTHER)
 			link_remove(l);
 		log_notice("%s: %s is no more", l->instance, link_what(l));
 		*l->uri = '\0';

@@ -16,6 +16,9 @@
  *      the target serves where the link leads to: UP, and nobody is asked for a while
  *      it does not: DOWN, after the link was removed
  *
+ * While the directory does not answer, as below a mount of a server that is away, the
+ * state stays as it is.
+ *
  * Only link_step() changes the state. A step that starts a child waits until
  * the caller allows this.
  *
@@ -26,6 +29,7 @@
 
 #include <sys/types.h>
 
+#include "discover/mounted.h"
 #include "discover/rules.h"
 
 enum link_state {
@@ -45,7 +49,9 @@ struct link {
 	bool is_foreign; /* its target is unknown: it is never removed */
 	pid_t child;
 	bool child_ended, child_failed;
-	bool said_taken; /* the log has this */
+	struct aside look;	     /* at its directory */
+	enum mounted seen;	     /* by the last look */
+	bool said_taken, said_hangs; /* the log has this */
 	uint64_t due_ms;
 	unsigned int pause_ms;
 };
@@ -70,6 +76,9 @@ bool link_has_child(const struct link *l);
  * rules no longer allow it. @may_start: it may start a child. Returns the
  * milliseconds until the next call; -1: something has changed. */
 int link_step(struct link *l, const struct found_target *t, bool may_start);
+
+/* Forgets it. What is logged in or mounted stays. */
+void link_fini(struct link *l);
 
 /* The child @pid has ended. False: it belongs to another link. */
 bool link_child_ended(struct link *l, pid_t pid, int status);

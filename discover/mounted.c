@@ -64,24 +64,50 @@ static bool find_mount(const char *dir, char *ret_uri, size_t size)
 	return found;
 }
 
-enum mounted mounted_at(const char *dir, const struct srp_port_id *id,
-			char *ret_uri, size_t size)
+struct mounted_question {
+	const char *dir;
+	const struct srp_port_id *id;
+};
+
+struct mounted_answer {
+	enum mounted what;
+	char uri[XP_URI_TEXT_SIZE];
+};
+
+/* Asks the file systems on the way to the directory, which may be any. */
+static void mounted_look(const void *arg, void *ret)
 {
-	char text[XP_URI_TEXT_SIZE];
+	const struct mounted_question *q = arg;
+	struct mounted_answer *a = ret;
 	struct xp_uri uri;
 	struct stat st;
+	int err = stat(q->dir, &st) ? errno : 0;
 
-	if (!find_mount(dir, text, sizeof(text)))
-		return MOUNTED_NOTHING;
-	/* If rdma-fuse was killed, the mount stays, and every call fails. */
-	if (stat(dir, &st) && errno == ENOTCONN)
-		return MOUNTED_DEAD;
-	if (ret_uri)
-		snprintf(ret_uri, size, "%s", text);
-	if (xp_uri_parse(text, &uri, NULL) || !uri.has_target)
-		return MOUNTED_UNKNOWN;
-	return srp_port_id_equal(&uri.target, id) ? MOUNTED_TARGET
-						  : MOUNTED_OTHER;
+	if (!find_mount(q->dir, a->uri, sizeof(a->uri)))
+		a->what = MOUNTED_NOTHING;
+	else if (err == ENOTCONN)
+		/* rdma-fuse was killed: the mount stays, and every call
+		 * fails. */
+		a->what = MOUNTED_DEAD;
+	else if (xp_uri_parse(a->uri, &uri, NULL) || !uri.has_target)
+		a->what = MOUNTED_UNKNOWN;
+	else
+		a->what = srp_port_id_equal(&uri.target, q->id) ? MOUNTED_TARGET
+								: MOUNTED_OTHER;
+}
+
+enum mounted mounted_at(struct aside *look, const char *dir,
+			const struct srp_port_id *id, char *ret_uri,
+			size_t size)
+{
+	const struct mounted_question q = { .dir = dir, .id = id };
+	struct mounted_answer a = { 0 };
+
+	if (!aside_do(look, mounted_look, &q, &a, sizeof(a)))
+		return MOUNTED_HANGS;
+	if (ret_uri && a.what != MOUNTED_NOTHING && a.what != MOUNTED_DEAD)
+		snprintf(ret_uri, size, "%s", a.uri);
+	return a.what;
 }
 
 /* ---- mount and unmount ---- */
@@ -123,12 +149,24 @@ int mounted_start(const char *uri, const char *dir)
 	return code;
 }
 
-void mounted_remove(const char *dir)
+static void mounted_unmount(const void *arg, void *ret)
 {
 	const char *const argv[] = {
-		"fusermount3", "-u", "-z", "--", dir, NULL
+		"fusermount3", "-u", "-z", "--", arg, NULL
 	};
 
-	if (find_mount(dir, NULL, 0))
+	if (find_mount(arg, NULL, 0))
 		run_and_wait("fusermount3", argv);
+}
+
+void mounted_remove(const char *dir)
+{
+	struct aside once = { .fd = -1 };
+	char done = 0;
+
+	if (aside_do(&once, mounted_unmount, dir, &done, sizeof(done)))
+		return;
+	log_warn("%s: unmounting it takes long; going on meanwhile", dir);
+	if (once.fd >= 0)
+		close(once.fd);
 }

@@ -395,8 +395,20 @@ killed_mount() {
 	pkill -9 -f "^rdma-fuse.*$T/mnt" && t_wait_for 20 reads && once
 }
 t_check 'rdma-fuse that was killed is mounted again' killed_mount
+# A server that does not answer (here: rdma-fuse, stopped) holds up whoever asks for
+# its mount.
+hang_is_no_end() {
+	fuse=$(pgrep -f "^rdma-fuse.*$T/mnt")
+	kill -STOP $fuse
+	t_wait_for 20 grep -q "$T/mnt does not answer" "$T/log.daemon" &&
+		kill "$DAEMON" && t_wait_for 5 t_has_ended "$DAEMON"
+	res=$?
+	kill -CONT $fuse
+	return $res
+}
+t_check 'a mount that hangs does not hang the daemon' hang_is_no_end
 adopts() {
-	kill "$DAEMON"
+	kill "$DAEMON" 2>/dev/null
 	wait "$DAEMON"
 	once || return 1
 	t_new_log "$T/log.daemon"

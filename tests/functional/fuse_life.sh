@@ -284,7 +284,10 @@ same_identity() {
 	python3 -c 'import os, socket, sys, time
 os.setuid(65534)
 all = [socket.socket(socket.AF_UNIX) for name in sys.argv[1:]]
-for s, name in zip(all, sys.argv[1:]): s.bind("\0" + name)
+for s, name in zip(all, sys.argv[1:]):
+	# Mounts of others may live meanwhile.
+	try: s.bind("\0" + name)
+	except OSError: pass
 print("taken", flush=True); time.sleep(1000)' $names >"$T/squatter" &
 	squatter=$!
 	t_pids="$t_pids $squatter"

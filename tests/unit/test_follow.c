@@ -156,6 +156,10 @@ void link_init(struct link *l, const struct rule *rule,
 	memcpy(l->instance, t->instance, sizeof(l->instance));
 }
 
+void link_fini(struct link *l)
+{
+}
+
 const char *link_what(const struct link *l)
 {
 	return "link";

@@ -39,11 +39,13 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 	return 0;
 }
 
-enum mounted mounted_at(const char *dir, const struct srp_port_id *id,
-			char *ret_uri, size_t size)
+enum mounted mounted_at(struct aside *look, const char *dir,
+			const struct srp_port_id *id, char *ret_uri,
+			size_t size)
 {
 	bool works = world.mounted != MOUNTED_NOTHING &&
-		     world.mounted != MOUNTED_DEAD;
+		     world.mounted != MOUNTED_DEAD &&
+		     world.mounted != MOUNTED_HANGS;
 
 	assert_string_equal(dir, "/mnt");
 	if (works && ret_uri)
@@ -261,6 +263,7 @@ static const struct there_row there_rows[] = {
 	{ "a mount of an unknown target", MOUNTED_UNKNOWN, LINK_UP, 0 },
 	{ "a mount of another target stays", MOUNTED_OTHER, LINK_DOWN, 0 },
 	{ "a dead mount is replaced", MOUNTED_DEAD, LINK_STARTING, 1 },
+	{ "a directory that hangs is left alone", MOUNTED_HANGS, LINK_DOWN, 0 },
 };
 
 static void there(void **state)
@@ -274,6 +277,23 @@ static void there(void **state)
 	assert_int_equal(world.removed, row->removed);
 	if (world.link.state == LINK_STARTING)
 		reap();
+}
+
+/* Its target may be the one that is gone. */
+static void mount_that_hangs_stays(void **state)
+{
+	begin(true);
+	world.link.rule.remove_gone = true;
+	world.mounted = MOUNTED_TARGET;
+	step();
+	world.mounted = MOUNTED_HANGS;
+	assert_int_equal(step(), -1);
+	assert_int_equal(link_step(&world.link, NULL, true), -1);
+	assert_int_equal(world.link.state, LINK_UP);
+	assert_int_equal(world.removed, 0);
+	world.mounted = MOUNTED_TARGET;
+	step();
+	assert_int_equal(world.link.state, LINK_UP);
 }
 
 static void mount_of_another_target_ends(void **state)
@@ -418,6 +438,7 @@ int main(void)
 	T_ADD_ROWS(&t, failure_rows, failed_start_is_repeated);
 	T_ADD(&t, no_usable_address);
 	T_ADD_ROWS(&t, there_rows, there);
+	T_ADD(&t, mount_that_hangs_stays);
 	T_ADD(&t, mount_of_another_target_ends);
 	T_ADD_ROWS(&t, kind_rows, link_ends);
 	T_ADD(&t, other_mount_in_its_place_stays);
