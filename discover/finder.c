@@ -362,8 +362,6 @@ void finder_ask(struct finder *f, struct found *ret)
 		finder_wait(f, next - (unsigned int)gone, ret);
 		gone = finder_now_ms() - began;
 	}
-	found_check(ret);
-	found_sort(ret);
 }
 
 /* ---- receive announcements ---- */

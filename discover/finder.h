@@ -34,8 +34,7 @@ void finder_close(struct finder *f);
 bool finder_warn(const struct finder *f);
 
 /*
- * Asks several times, in case a datagram is lost, and adds the answers to @ret,
- * which it checks and sorts. Takes wait_ms, or less if it asks only hosts and
+ * Asks several times, in case a datagram is lost, and adds the answers to @ret. Takes wait_ms, or less if it asks only hosts and
  * each has answered.
  */
 void finder_ask(struct finder *f, struct found *ret);

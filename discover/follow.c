@@ -11,10 +11,14 @@
 #include <unistd.h>
 
 #include "base/ticks.h"
+#include "discover/ear.h"
 #include "discover/link.h"
 #include "transport/device_watch.h"
 
 #define LINKS_MAX FOUND_MAX
+
+/* How long the ear may take to open all endpoints, before it asks. */
+#define EAR_OPEN_MS 30000
 
 /* A link, and when its target was last seen. */
 struct followed {
@@ -26,8 +30,10 @@ struct followed {
 struct follow {
 	const struct discover_options *o;
 	struct rules rules;
-	struct finder *finder; /* NULL: cannot be opened now */
-	bool finder_failed;    /* the log says that it failed */
+	struct ear ear;
+	bool asked;	    /* the targets have answered */
+	uint64_t due_ms;    /* of the next question */
+	bool said_failed;   /* the log says that nobody can be asked */
 	bool said_left_out; /* the log says that there are too many ways to ask */
 	bool said_more;	    /* the log says that there are too many targets */
 	struct device_watch devices;
@@ -45,36 +51,29 @@ static uint64_t follow_now_ms(void)
 
 /* ---- targets ---- */
 
-/* Opened again for each round, because interfaces and devices are added and
- * removed. */
-static void follow_open_finder(struct follow *f)
+static void follow_cannot_ask(struct follow *f, const char *why)
 {
-	struct error e;
-	int err;
-
-	if (f->finder)
-		finder_close(f->finder);
-	f->finder = NULL;
-	device_watch_renew(&f->devices);
-	err = finder_open(&f->o->finder, &f->finder, &e);
-	if (err && !f->finder_failed)
-		log_warn("%s; trying again", e.text);
-	f->finder_failed = err;
-	if (err)
-		return;
-	finder_join(f->finder);
-	f->said_left_out = f->said_left_out || finder_warn(f->finder);
+	if (!f->said_failed)
+		log_warn("%s; trying again", why);
+	f->said_failed = true;
+	ear_close(&f->ear);
 }
 
+/* Opened again for each round, because interfaces and devices are added and
+ * removed. */
 static void follow_ask(struct follow *f)
 {
+	int err;
+
+	ear_close(&f->ear);
 	found_clear(&f->found);
-	follow_open_finder(f);
-	if (f->finder)
-		finder_ask(f->finder, &f->found);
-	if (!f->said_more)
-		found_warn(&f->found);
-	f->said_more = f->found.more_cnt;
+	device_watch_renew(&f->devices);
+	f->asked = false;
+	f->due_ms = follow_now_ms() + (uint64_t)f->o->period_ms +
+		    f->o->finder.wait_ms + EAR_OPEN_MS;
+	err = ear_open(&f->ear, &f->o->finder, f->said_left_out);
+	if (err)
+		follow_cannot_ask(f, strerror(-err));
 }
 
 /* ---- links ---- */
@@ -244,11 +243,29 @@ static void follow_forget(struct follow *f)
 	f->link_cnt = kept;
 }
 
-static void follow_round(struct follow *f)
+static void follow_answered(struct follow *f, const struct ear_record *r)
 {
-	follow_ask(f);
+	f->asked = true;
+	f->due_ms = follow_now_ms() + (uint64_t)f->o->period_ms;
+	found_check(&f->found);
+	found_sort(&f->found);
+	f->said_left_out = f->said_left_out || r->said_left_out;
+	f->found.more_cnt = r->more < FOUND_MORE ? r->more : FOUND_MORE;
+	if (!f->said_more)
+		found_warn(&f->found);
+	f->said_more = f->found.more_cnt;
 	follow_count_misses(f);
 	follow_forget(f);
+}
+
+/* Nobody has answered: as if all had been asked. */
+static void follow_failed(struct follow *f, const char *why)
+{
+	const struct ear_record none = { .kind = EAR_ASKED };
+
+	if (!f->asked)
+		follow_answered(f, &none);
+	follow_cannot_ask(f, why);
 }
 
 /* ---- signals ---- */
@@ -308,37 +325,83 @@ static bool follow_on_signals(struct follow *f, bool *ret_stirs)
 
 /* ---- wait ---- */
 
-static void follow_on_bye(void *user, const struct srp_port_id *id)
+static void follow_on_bye(struct follow *f, const struct srp_port_id *id)
 {
-	struct followed *l = follow_find(user, id);
+	struct followed *l = follow_find(f, id);
 
 	if (l)
 		l->said_bye = true;
 }
 
+/* One record. True: it is time to ask. */
+static bool follow_take(struct follow *f, const struct ear_record *r)
+{
+	switch (r->kind) {
+	case EAR_FAILED:
+		follow_failed(f, r->why);
+		break;
+	case EAR_TARGET:
+		if (!f->asked)
+			found_unpack(&f->found, &r->target);
+		break;
+	case EAR_ASKED:
+		if (f->asked)
+			break;
+		f->said_failed = false;
+		follow_answered(f, r);
+		break;
+	case EAR_BYE:
+		follow_on_bye(f, &r->id);
+		break;
+	case EAR_NEWS:
+		return f->asked;
+	}
+	return false;
+}
+
+/* Until it is time to ask, or links have a step to make. */
+static bool follow_listen(struct follow *f)
+{
+	bool was_asked = f->asked;
+	struct ear_record r;
+	int n;
+
+	while (f->ear.fd >= 0 && f->asked == was_asked) {
+		n = ear_read(&f->ear, &r);
+		if (n == 0)
+			return false;
+		if (n < 0)
+			follow_failed(f, n == -EPIPE ? "the child that asks "
+						       "for targets has ended"
+						     : "the child that asks "
+						       "for targets sends "
+						       "nonsense");
+		else if (follow_take(f, &r))
+			return true;
+	}
+	return false;
+}
+
 /* Takes what has come. Returns whether to ask. */
 static bool follow_hear(struct follow *f, int ms, bool *ret_stirs)
 {
-	struct pollfd fds[FINDER_ENDPOINTS_MAX + 2];
-	unsigned int cnt = 2;
+	struct pollfd fds[3];
 	int ready;
 	bool asks;
 
 	fds[0] = (struct pollfd){ .fd = f->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = f->devices.fd, .events = POLLIN };
-	if (f->finder)
-		cnt += finder_poll_list(f->finder, fds + 2);
-	ready = poll(fds, cnt, ms);
+	fds[2] = (struct pollfd){ .fd = f->ear.fd, .events = POLLIN };
+	ready = poll(fds, 3, ms);
 	if (ready <= 0)
 		return false;
 	*ret_stirs = ready > 1 || !fds[0].revents;
 	asks = follow_on_signals(f, ret_stirs);
 	asks |= device_watch_changed(&f->devices);
-	return (f->finder && finder_heard(f->finder, follow_on_bye, f)) || asks;
+	return follow_listen(f) || asks;
 }
 
-/* Until @wait_ms have passed, or something happens that may let a link make a step.
- * Returns whether to ask. */
+/* Until @wait_ms have passed, or something happens that may let a link make a step. Returns whether to ask. */
 static bool follow_wait(struct follow *f, int wait_ms)
 {
 	uint64_t due = follow_now_ms() + (uint64_t)wait_ms;
@@ -354,18 +417,18 @@ static bool follow_wait(struct follow *f, int wait_ms)
 static void follow_run(struct follow *f)
 {
 	while (!f->stopping) {
-		uint64_t due;
 		bool asks = false;
 
-		follow_round(f);
-		due = follow_now_ms() + (uint64_t)f->o->period_ms;
+		follow_ask(f);
 		while (!f->stopping && !asks) {
 			uint64_t now = follow_now_ms();
-			int ms = now < due ? (int)(due - now) : 0;
+			int ms = now < f->due_ms ? (int)(f->due_ms - now) : 0;
 
 			if (!ms)
 				break;
-			asks = follow_wait(f, follow_step(f, ms));
+			if (f->asked)
+				ms = follow_step(f, ms);
+			asks = follow_wait(f, ms);
 		}
 	}
 }
@@ -388,8 +451,7 @@ static int follow_catch_signals(struct follow *f)
 
 static void follow_free(struct follow *f)
 {
-	if (f->finder)
-		finder_close(f->finder);
+	ear_close(&f->ear);
 	device_watch_close(&f->devices);
 	found_clear(&f->found);
 	for (unsigned int i = 0; i < f->link_cnt; i++)
@@ -411,6 +473,7 @@ int follow(const struct discover_options *o)
 	}
 	f->o = o;
 	f->signal_fd = -1;
+	f->ear.fd = -1;
 	device_watch_open(&f->devices);
 	if (rules_read(o->rules, &f->rules, &e)) {
 		log_error("%s", e.text);

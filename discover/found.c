@@ -90,19 +90,24 @@ static bool address_resolve(struct found_address *a,
 	return true;
 }
 
-static bool address_read(struct found_address *a, const char *text,
-			 const struct dgram_peer *peer)
+static void address_set_text(struct found_address *a)
 {
 	char host_port[96];
 
+	xp_addr_text((struct sockaddr *)&a->addr, host_port, sizeof(host_port));
+	snprintf(a->text, sizeof(a->text), "%s://%s",
+		 xp_kind_scheme(a->uri.kind), host_port);
+}
+
+static bool address_read(struct found_address *a, const char *text,
+			 const struct dgram_peer *peer)
+{
 	*a = (struct found_address){ .usable = false };
 	if (xp_uri_parse(text, &a->uri, NULL) || !a->uri.forced ||
 	    a->uri.more_cnt || !address_resolve(a, peer))
 		return false;
 	address_unmap(a);
-	xp_addr_text((struct sockaddr *)&a->addr, host_port, sizeof(host_port));
-	snprintf(a->text, sizeof(a->text), "%s://%s",
-		 xp_kind_scheme(a->uri.kind), host_port);
+	address_set_text(a);
 	return true;
 }
 
@@ -139,20 +144,20 @@ void found_warn(const struct found *f)
 			f->more_cnt, FOUND_MAX);
 }
 
-static struct found_target *found_new(struct found *f,
-				      const struct discovery_msg *msg)
+static struct found_target *
+found_new(struct found *f, const struct srp_port_id *id, const char *instance)
 {
 	struct found_target *t;
 
 	if (f->cnt == FOUND_MAX) {
-		found_count(f, &msg->id);
+		found_count(f, id);
 		return NULL;
 	}
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
-	t->id = msg->id;
-	memcpy(t->instance, msg->instance, sizeof(t->instance));
+	t->id = *id;
+	memcpy(t->instance, instance, sizeof(t->instance));
 	f->targets[f->cnt++] = t;
 	return t;
 }
@@ -177,13 +182,79 @@ bool found_add(struct found *f, const struct discovery_msg *msg,
 		if (!address_read(&a, msg->uris[i], peer))
 			continue;
 		if (!t)
-			t = found_new(f, msg);
+			t = found_new(f, &msg->id, msg->instance);
 		if (!t)
 			return false;
 		target_add(t, &a);
 	}
 	if (t)
 		t->carriers |= 1u << carrier;
+	return t;
+}
+
+/* ---- between two processes ---- */
+
+void found_pack(const struct found_target *t, struct found_record *ret)
+{
+	*ret = (struct found_record){ .id = t->id,
+				      .carriers = t->carriers,
+				      .address_cnt = t->address_cnt };
+	memcpy(ret->instance, t->instance, sizeof(ret->instance));
+	for (unsigned int i = 0; i < t->address_cnt; i++) {
+		ret->addresses[i].kind = t->addresses[i].uri.kind;
+		ret->addresses[i].addr = t->addresses[i].addr;
+	}
+}
+
+static bool address_unpack(struct found_address *a, enum xp_kind kind,
+			   const struct sockaddr_storage *addr)
+{
+	*a = (struct found_address){ .addr = *addr };
+	if (addr->ss_family == AF_INET)
+		a->addr_len = sizeof(struct sockaddr_in);
+	else if (addr->ss_family == AF_INET6)
+		a->addr_len = sizeof(struct sockaddr_in6);
+	else
+		return false;
+	if (kind >= XP_KINDS)
+		return false;
+	a->uri.kind = kind;
+	address_set_text(a);
+	return true;
+}
+
+/* As discovery_decode() lets it pass. */
+static bool instance_is_good(const char *text)
+{
+	size_t len = strnlen(text, DISCOVERY_INSTANCE_SIZE);
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	}
+	return len < DISCOVERY_INSTANCE_SIZE;
+}
+
+bool found_unpack(struct found *f, const struct found_record *r)
+{
+	struct found_address a;
+	struct found_target *t;
+
+	if (!instance_is_good(r->instance) || !r->address_cnt ||
+	    r->address_cnt > DISCOVERY_URIS_MAX || found_find(f, &r->id))
+		return false;
+	for (unsigned int i = 0; i < r->address_cnt; i++) {
+		if (!address_unpack(&a, r->addresses[i].kind,
+				    &r->addresses[i].addr))
+			return false;
+	}
+	t = found_new(f, &r->id, r->instance);
+	for (unsigned int i = 0; t && i < r->address_cnt; i++) {
+		address_unpack(&a, r->addresses[i].kind, &r->addresses[i].addr);
+		target_add(t, &a);
+	}
+	if (t)
+		t->carriers = r->carriers;
 	return t;
 }
 

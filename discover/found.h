@@ -50,6 +50,23 @@ struct found {
 	unsigned int more_cnt;
 };
 
+/* A target on its way between two processes. Its only text is the name. */
+struct found_record {
+	struct srp_port_id id;
+	char instance[DISCOVERY_INSTANCE_SIZE];
+	unsigned int carriers;
+	unsigned int address_cnt;
+	struct {
+		enum xp_kind kind;
+		struct sockaddr_storage addr;
+	} addresses[DISCOVERY_URIS_MAX];
+};
+
+void found_pack(const struct found_target *t, struct found_record *ret);
+/* Adds the target of @r, in which anything may stand. False: it is none, or there is no
+ * place. */
+bool found_unpack(struct found *f, const struct found_record *r);
+
 /* Warns if some targets have no place. */
 void found_warn(const struct found *f);
 

@@ -40,6 +40,8 @@ static int discover(const struct discover_options *o)
 	finder_warn(finder);
 	finder_ask(finder, &f);
 	finder_close(finder);
+	found_check(&f);
+	found_sort(&f);
 	found_warn(&f);
 	if (o->mount) {
 		discover_mount(&f, o->mount);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/capabilities.h"
 #include "base/log.h"
 #include "initiator/exchange.h"
 #include "protocol/srp_login.h"
@@ -67,6 +68,11 @@ bool discover_serves(const char *uri)
 
 int serves_start(const char *uri)
 {
+	/* It reads what a peer sends. */
+	if (capabilities_keep(0)) {
+		log_error("cannot give up capabilities");
+		return EXIT_FAILURE;
+	}
 	execl("/proc/self/exe", "rdma-discover", "--serves", uri, (char *)NULL);
 	log_error("cannot run rdma-discover: %s", strerror(errno));
 	return EXIT_FAILURE;

@@ -395,6 +395,15 @@ killed_mount() {
 	pkill -9 -f "^rdma-fuse.*$T/mnt" && t_wait_for 20 reads && once
 }
 t_check 'rdma-fuse that was killed is mounted again' killed_mount
+# The child that reads what peers send. Builds with a sanitizer have no filter.
+has_no_rights() {
+	ear=$(pgrep -P "$DAEMON" | head -n 1)
+	grep -E '^(Cap(Prm|Eff|Amb)|NoNewPrivs|Seccomp):' "/proc/$ear/status"
+	[ "$(grep -Ec '^Cap(Prm|Eff|Amb):.0+$' "/proc/$ear/status")" = 3 ] &&
+		grep -q '^NoNewPrivs:.1$' "/proc/$ear/status" &&
+		{ [ -n "${SANITIZED-}" ] || grep -q '^Seccomp:.2$' "/proc/$ear/status"; }
+}
+t_check 'who reads the datagrams has no rights' t_wait_for 5 has_no_rights
 # A server that does not answer (here: rdma-fuse, stopped) holds up whoever asks for
 # its mount.
 hang_is_no_end() {

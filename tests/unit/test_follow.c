@@ -6,7 +6,7 @@
  */
 #include "discover/follow.h"
 
-#include <poll.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "discover/ear.h"
 #include "discover/link.h"
 #include "tests/lib/t_must.h"
 #include "tests/lib/t_table.h"
@@ -35,8 +36,11 @@ static struct {
 	char path[32]; /* of the rules */
 	const struct round *rounds;
 	const struct round *round; /* the present one */
-	unsigned int quiet;	   /* left of the round */
-	int fd;			   /* always readable */
+	unsigned int quiet;	   /* left of the round, as are these */
+	const char *answer;
+	const char *bye;
+	bool has_asked;
+	int fd; /* always readable */
 	char log[512];
 } world;
 
@@ -62,36 +66,16 @@ __attribute__((format(printf, 1, 2))) static void write_down(const char *fmt,
 
 /* ---- targets ---- */
 
-int finder_open(const struct finder_options *o, struct finder **ret,
-		struct error *e)
+static void set_target(struct found_record *t, char letter)
 {
-	*ret = (struct finder *)&world;
-	return 0;
-}
+	struct sockaddr_in *addr = (void *)&t->addresses[0].addr;
 
-void finder_close(struct finder *f)
-{
-}
-
-bool finder_warn(const struct finder *f)
-{
-	return false;
-}
-
-void finder_join(struct finder *f)
-{
-}
-
-static void add_target(struct found *f, char letter)
-{
-	struct found_target *t = calloc(1, sizeof(*t));
-
-	T_MUST(t);
 	memset(&t->id, letter, sizeof(t->id));
 	snprintf(t->instance, sizeof(t->instance), "%c", letter);
-	strcpy(t->addresses[0].text, "srp+tcp://10.0.0.1:5555");
+	addr->sin_family = AF_INET;
+	addr->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	t->addresses[0].kind = XP_TCP;
 	t->address_cnt = 1;
-	f->targets[f->cnt++] = t;
 }
 
 /* The signal is there before the daemon looks for one. */
@@ -105,14 +89,27 @@ static void end_child(void)
 	T_MUST(!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
 }
 
-void finder_ask(struct finder *f, struct found *ret)
+int ear_open(struct ear *ear, const struct finder_options *o, bool quiet)
 {
 	world.round = world.round ? world.round + 1 : world.rounds;
 	world.quiet = world.round->quiet;
+	world.answer = world.round->answer;
+	world.bye = world.round->bye ? world.round->bye : "";
+	world.has_asked = false;
 	if (world.round != world.rounds)
 		write_down("| ");
-	for (const char *p = world.round->answer; *p; p++)
-		add_target(ret, *p);
+	ear->fd = world.fd;
+	return 0;
+}
+
+void ear_close(struct ear *ear)
+{
+	ear->fd = -1;
+}
+
+static void end_question(void)
+{
+	world.has_asked = true;
 	if (world.round->has_child)
 		end_child();
 	if (world.round->rules) {
@@ -123,28 +120,24 @@ void finder_ask(struct finder *f, struct found *ret)
 		kill(getpid(), SIGTERM);
 }
 
-unsigned int finder_poll_list(const struct finder *f, struct pollfd *ret)
+/* At the end somebody has something to say, so that the next round begins. */
+int ear_read(struct ear *ear, struct ear_record *ret)
 {
-	ret[0] = (struct pollfd){ .fd = world.fd, .events = POLLIN };
-	return 1;
-}
-
-/* Somebody has something to say, so that the next round begins. */
-bool finder_heard(struct finder *f,
-		  void (*bye)(void *user, const struct srp_port_id *id),
-		  void *user)
-{
-	struct srp_port_id id;
-
-	if (world.quiet) {
+	*ret = (struct ear_record){ .kind = EAR_NEWS };
+	if (*world.answer) {
+		ret->kind = EAR_TARGET;
+		set_target(&ret->target, *world.answer++);
+	} else if (!world.has_asked) {
+		ret->kind = EAR_ASKED;
+		end_question();
+	} else if (world.quiet) {
 		world.quiet--;
-		return false;
+		return 0;
+	} else if (*world.bye) {
+		ret->kind = EAR_BYE;
+		memset(&ret->id, *world.bye++, sizeof(ret->id));
 	}
-	for (const char *p = world.round->bye; p && *p; p++) {
-		memset(&id, *p, sizeof(id));
-		bye(user, &id);
-	}
-	return true;
+	return 1;
 }
 
 /* ---- links ---- */

@@ -98,11 +98,100 @@ static void more_targets_than_places_are_counted(void **state)
 	assert_int_equal(f.more_cnt, 0);
 }
 
+/* ---- between two processes ---- */
+
+static void set_record(struct found_record *r)
+{
+	struct sockaddr_in *addr = (void *)&r->addresses[0].addr;
+
+	*r = (struct found_record){ .instance = "storage", .address_cnt = 1 };
+	r->id = srp_port_id_make(1, 2);
+	r->addresses[0].kind = XP_TCP;
+	addr->sin_family = AF_INET;
+	addr->sin_port = htons(5555);
+	addr->sin_addr.s_addr = htonl(0x0a000001);
+}
+
+static void target_is_the_same_in_another_process(void **state)
+{
+	struct found there = { .cnt = 0 };
+	struct found_record r, again;
+
+	set_record(&r);
+	assert_true(found_unpack(&there, &r));
+	assert_int_equal(there.cnt, 1);
+	assert_string_equal(there.targets[0]->instance, "storage");
+	assert_string_equal(there.targets[0]->addresses[0].text,
+			    "srp+tcp://10.0.0.1:5555");
+	found_pack(there.targets[0], &again);
+	assert_memory_equal(&again.id, &r.id, sizeof(r.id));
+	assert_memory_equal(&again.addresses[0].addr, &r.addresses[0].addr,
+			    sizeof(r.addresses[0].addr));
+	/* The same identifier again would be a second link. */
+	assert_false(found_unpack(&there, &r));
+	found_clear(&there);
+}
+
+enum spoil {
+	SPOIL_NO_ADDRESS,
+	SPOIL_ADDRESSES,
+	SPOIL_FAMILY,
+	SPOIL_KIND,
+	SPOIL_LONG_NAME,
+	SPOIL_NAME,
+};
+
+static const struct spoil_row {
+	const char *name;
+	enum spoil spoil;
+} spoil_rows[] = {
+	{ "no address", SPOIL_NO_ADDRESS },
+	{ "too many addresses", SPOIL_ADDRESSES },
+	{ "no family", SPOIL_FAMILY },
+	{ "no transport", SPOIL_KIND },
+	{ "a name without end", SPOIL_LONG_NAME },
+	{ "a name with a line feed", SPOIL_NAME },
+};
+
+/* The process that sends it may have been taken over. */
+static void wrong_record_is_no_target(void **state)
+{
+	const struct spoil_row *row = *state;
+	struct found f = { .cnt = 0 };
+	struct found_record r;
+
+	set_record(&r);
+	switch (row->spoil) {
+	case SPOIL_NO_ADDRESS:
+		r.address_cnt = 0;
+		break;
+	case SPOIL_ADDRESSES:
+		r.address_cnt = DISCOVERY_URIS_MAX + 1;
+		break;
+	case SPOIL_FAMILY:
+		r.addresses[0].addr.ss_family = AF_UNIX;
+		break;
+	case SPOIL_KIND:
+		r.addresses[0].kind = XP_KINDS;
+		break;
+	case SPOIL_LONG_NAME:
+		memset(r.instance, 'x', sizeof(r.instance));
+		break;
+	case SPOIL_NAME:
+		r.instance[3] = '\n';
+		break;
+	}
+	assert_false(found_unpack(&f, &r));
+	assert_int_equal(f.cnt, 0);
+}
+
 int main(void)
 {
 	static struct t_table t;
 
 	T_ADD_ROWS(&t, address_rows, address);
 	T_ADD(&t, more_targets_than_places_are_counted);
+	T_ADD(&t, target_is_the_same_in_another_process);
+	T_ADD_ROWS(&t, spoil_rows, wrong_record_is_no_target);
 	return t_run(&t);
 }
