@@ -24,7 +24,7 @@ struct journal_datagram {
 
 /* JOURNAL_STREAM of systemd.exec(5): "DEVICE:INODE". A program that has redirected
  * stderr does not log to the journal. */
-static bool journal_has_stderr(void)
+bool journal_has_stderr(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
 	char ours[48];

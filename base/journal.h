@@ -19,6 +19,9 @@ struct journal_entry {
 	unsigned int lun;   /* only with a volume */
 };
 
+/* Is stderr a stream of the journal? */
+bool journal_has_stderr(void);
+
 /* A socket for journal_send(), if stderr is a stream of the journal; else -1. A sandbox
  * may forbid this. */
 int journal_open(void);

@@ -20,6 +20,8 @@
 #include "fuse/client.h"
 #include "fuse/mount.h"
 #include "fuse/options.h"
+#include "base/capabilities.h"
+#include "base/journal.h"
 #include "base/log.h"
 #include "base/pidfile.h"
 #include "base/std_files.h"
@@ -39,13 +41,16 @@ struct process {
 static void process_leave_terminal(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* A unit may have no local sockets, and so no syslog. */
+	bool has_log = journal_has_stderr();
 
 	if (chdir("/") < 0)
 		log_debug("chdir: %s", strerror(errno));
 	if (fd < 0)
 		return;
-	log_to_syslog();
-	for (int i = 0; i < 3; i++)
+	if (!has_log)
+		log_to_syslog();
+	for (int i = 0; i < (has_log ? STDERR_FILENO : 3); i++)
 		dup2(fd, i);
 	if (fd > 2)
 		close(fd);
@@ -79,6 +84,18 @@ static void process_set_io_flusher(void)
 {
 	if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) < 0)
 		log_debug("not marked as an I/O flusher: %s", strerror(errno));
+}
+
+/* It reads what a target sends. Before RDMA devices are opened, which refuse a process
+ * that has given up rights since. Without CAP_IPC_LOCK, the limit of locked memory holds. */
+static int process_give_up_rights(void)
+{
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &unlimited))
+		log_debug("the limit of locked memory stays: %s",
+			  strerror(errno));
+	return capabilities_keep(0);
 }
 
 static bool process_check_limits(void)
@@ -118,7 +135,14 @@ static int process_run(struct process *p, struct mount *m)
 			  strerror(-err));
 	process_set_io_flusher();
 	process_block_signals();
-	status = client_run(p->o, m, process_mount_ready, p);
+	err = mount_start_mounter(m, p->o, &e);
+	if (!err && (err = process_give_up_rights()))
+		error_set(&e, err, "cannot give up capabilities: %s",
+			  strerror(-err));
+	if (err)
+		log_error("%s", e.text);
+	status = err ? EXIT_FAILURE
+		     : client_run(p->o, m, process_mount_ready, p);
 	pidfile_remove(&p->pidfile);
 	return status;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -112,6 +113,8 @@ int metrics_writer_start(struct metrics_writer *w, const char *path,
 					      metrics_writer_note_end };
 	if (!w->path)
 		return error_set(e, -ENOMEM, "out of memory");
+	/* Other users read it. */
+	umask(S_IWGRP | S_IWOTH);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
 	reactor_timer_init(&w->timer, metrics_writer_fire);

@@ -5,19 +5,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
-#include <poll.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fuse/dev.h"
 #include "fuse/ops.h"
+#include "base/capabilities.h"
 #include "base/cleanup.h"
 
 /* statfs(2) */
@@ -214,7 +218,7 @@ static const char *mount_hint(const char *why)
 }
 
 /* fuse_session_mount(); the standard error of fusermount3 goes to last_message. */
-static int mount_catching_messages(struct mount *m)
+static int mount_catching_messages(struct fuse_session *se, const char *path)
 {
 	_cleanup_close_ int caught = memfd_create("stderr", MFD_CLOEXEC);
 	_cleanup_close_ int saved = fcntl(2, F_DUPFD_CLOEXEC, 3);
@@ -222,7 +226,7 @@ static int mount_catching_messages(struct mount *m)
 
 	if (caught >= 0 && saved >= 0)
 		dup2(caught, 2);
-	err = fuse_session_mount(m->se, m->path);
+	err = fuse_session_mount(se, path);
 	if (caught >= 0 && saved >= 0) {
 		dup2(saved, 2);
 		mount_read_messages(caught);
@@ -230,21 +234,225 @@ static int mount_catching_messages(struct mount *m)
 	return err;
 }
 
-/* True if the kernel has ended the mount. */
-static bool mount_is_gone(int fd)
-{
-	struct pollfd p = { .fd = fd };
+/* ---- the mounter ---- */
 
-	return fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+/* What may be asked of it. */
+enum mounter_verb {
+	MOUNTER_MOUNT,
+	MOUNTER_UNMOUNT,
+	MOUNTER_UNMOUNT_LAZILY,
+};
+
+struct mounter_request {
+	enum mounter_verb verb;
+	/* of MOUNT */
+	bool ro;
+	uint32_t max_read;
+};
+
+struct mounter_answer {
+	int err;
+	char why[sizeof(last_message)];
+};
+
+/* Without the file of /dev/fuse, which the answer may have: the kernel has to see when
+ * the process that serves has ended. */
+static bool mounter_answer(int fd, const struct mounter_answer *answer,
+			   int device)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)answer,
+			     .iov_len = sizeof(*answer) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+	ssize_t n;
+
+	if (device >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &device, sizeof(int));
+	}
+	n = sendmsg(fd, &msg, MSG_NOSIGNAL);
+	if (device >= 0)
+		close(device);
+	return n == (ssize_t)sizeof(*answer);
+}
+
+static struct fuse_session *mount_new_session(const struct fuse_options *o,
+					      bool ro, uint32_t max_read,
+					      struct dev *dev)
+{
+	char text[2048];
+	char name[] = "rdma-fuse";
+	char *argv[] = { name, text, NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(2, argv);
+	struct fuse_session *se;
+
+	last_message[0] = '\0';
+	if (!mount_make_options(o, ro, max_read, text, sizeof(text))) {
+		snprintf(last_message, sizeof(last_message),
+			 "the mount options are too long");
+		return NULL;
+	}
+	fuse_set_log_func(mount_keep_message);
+	se = fuse_session_new(&args, &ops_lowlevel, sizeof(ops_lowlevel), dev);
+	fuse_opt_free_args(&args);
+	return se;
+}
+
+static bool mounter_mount(const struct mount *m, const struct fuse_options *o,
+			  const struct mounter_request *r, int fd)
+{
+	struct mounter_answer answer = { .err = -EIO };
+	struct fuse_session *se =
+		mount_new_session(o, r->ro, r->max_read, NULL);
+	const char *why;
+
+	if (se && mount_catching_messages(se, m->path) == 0) {
+		answer.err = 0;
+		return mounter_answer(fd, &answer, fuse_session_fd(se));
+	}
+	why = mount_reason();
+	snprintf(answer.why, sizeof(answer.why), "%s", why);
+	return mounter_answer(fd, &answer, -1);
+}
+
+/* By the set-user-ID program. */
+static int mounter_run_fusermount(const char *path, bool lazy)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execlp("fusermount3", "fusermount3", "-u", lazy ? "-qz" : "-q",
+		       "--", path, NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		return -EIO;
+	return 0;
+}
+
+static bool mounter_unmount(const struct mount *m, bool lazy, int fd)
+{
+	struct mounter_answer answer = { .err = 0 };
+
+	if (geteuid() != 0)
+		answer.err = mounter_run_fusermount(m->path, lazy);
+	else if (umount2(m->path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)))
+		answer.err = -errno;
+	return mounter_answer(fd, &answer, -1);
+}
+
+static bool mounter_serve(const struct mount *m, const struct fuse_options *o,
+			  int fd)
+{
+	struct mounter_request r;
+
+	if (recv(fd, &r, sizeof(r), 0) != (ssize_t)sizeof(r))
+		return false;
+	switch (r.verb) {
+	case MOUNTER_MOUNT:
+		return mounter_mount(m, o, &r, fd);
+	case MOUNTER_UNMOUNT:
+		return mounter_unmount(m, false, fd);
+	case MOUNTER_UNMOUNT_LAZILY:
+		return mounter_unmount(m, true, fd);
+	}
+	return false;
+}
+
+/* Lets go of the terminal, and of a pipe that somebody reads to its end. */
+static void mounter_leave_terminal(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < 3; i++)
+		dup2(fd, i);
+	if (fd > 2)
+		close(fd);
+}
+
+/* Ends when the process that serves has ended. */
+static void mounter_run(const struct mount *m, const struct fuse_options *o,
+			int fd)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_NAME, "rdma-fuse-mount");
+	capabilities_keep_here(1ull << CAP_SYS_ADMIN |
+			       1ull << CAP_DAC_OVERRIDE |
+			       1ull << CAP_DAC_READ_SEARCH);
+	mounter_leave_terminal();
+	while (mounter_serve(m, o, fd))
+		;
+	_exit(EXIT_SUCCESS);
+}
+
+int mount_start_mounter(struct mount *m, const struct fuse_options *o,
+			struct error *e)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return error_set(e, -errno, "cannot make a socket: %s",
+				 strerror(errno));
+	pid = fork();
+	if (pid == 0) {
+		close(fds[0]);
+		mounter_run(m, o, fds[1]);
+	}
+	close(fds[1]);
+	m->mounter_fd = fds[0];
+	return pid < 0 ? error_set(e, -errno, "cannot start a process: %s",
+				   strerror(errno))
+		       : 0;
+}
+
+/* ---- mounting, by the mounter ---- */
+
+/* Returns the descriptor of /dev/fuse, or a negative errno with @answer->why. */
+static int mount_ask(const struct mount *m, const struct mounter_request *r,
+		     struct mounter_answer *answer)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = answer, .iov_len = sizeof(*answer) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	const struct cmsghdr *c;
+	int fd = -1;
+
+	*answer = (struct mounter_answer){ .why = "the process that mounts has "
+						  "ended" };
+	if (send(m->mounter_fd, r, sizeof(*r), MSG_NOSIGNAL) < 0 ||
+	    recvmsg(m->mounter_fd, &msg, MSG_CMSG_CLOEXEC) !=
+		    (ssize_t)sizeof(*answer))
+		return -EIO;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return answer->err ? answer->err : fd;
 }
 
 void mount_free(struct mount *m)
 {
 	if (!m->se)
 		return;
-	/* Then it only frees. In other cases, it would unmount what is there. */
-	if (mount_is_gone(fuse_session_fd(m->se)))
-		fuse_session_unmount(m->se);
 	fuse_session_destroy(m->se);
 	m->se = NULL;
 }
@@ -252,58 +460,38 @@ void mount_free(struct mount *m)
 int mount_begin(struct mount *m, const struct fuse_options *o, bool ro,
 		struct dev *dev, struct error *e)
 {
-	char text[2048];
-	char name[] = "rdma-fuse";
-	char *argv[] = { name, text, NULL };
-	struct fuse_args args = FUSE_ARGS_INIT(2, argv);
-	const char *why;
+	const struct mounter_request r = { .verb = MOUNTER_MOUNT,
+					   .ro = ro,
+					   .max_read = dev_max_read(dev) };
+	struct mounter_answer answer;
+	char path[32];
+	int fd = mount_ask(m, &r, &answer);
 
-	if (!mount_make_options(o, ro, dev_max_read(dev), text, sizeof(text))) {
-		return error_set(e, -E2BIG, "the mount options are too long");
-	}
-	last_message[0] = '\0';
-	fuse_set_log_func(mount_keep_message);
-	m->se = fuse_session_new(&args, &ops_lowlevel, sizeof(ops_lowlevel),
-				 dev);
-	fuse_opt_free_args(&args);
-	m->mounted = m->se && mount_catching_messages(m) == 0;
-	if (m->mounted)
+	m->mounted = fd >= 0;
+	if (!m->mounted)
+		return error_set(e, -EIO, "cannot mount %s: %s%s", m->path,
+				 answer.why, mount_hint(answer.why));
+	m->se = mount_new_session(o, ro, r.max_read, dev);
+	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+	if (m->se && fuse_session_mount(m->se, path) == 0)
 		return 0;
-	why = mount_reason();
-	mount_free(m);
-	return error_set(e, -EIO, "cannot mount %s: %s%s", m->path, why,
-			 mount_hint(why));
+	close(fd);
+	return error_set(e, -EIO, "cannot serve %s: %s", m->path,
+			 mount_reason());
 }
 
 /* ---- unmounting ---- */
 
-/* Runs in the child: only async-signal-safe functions. */
-static int mount_unmount_in_child(const char *path, bool lazy)
-{
-	int fd;
-
-	if (geteuid() == 0)
-		return umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0))
-			       ? 1
-			       : 0;
-	fd = open("/dev/null", O_RDWR);
-	if (fd >= 0) {
-		dup2(fd, 1);
-		dup2(fd, 2);
-	}
-	execlp("fusermount3", "fusermount3", "-u", lazy ? "-qz" : "-q", "--",
-	       path, NULL);
-	return 127;
-}
-
 pid_t mount_unmount(const struct mount *m, bool lazy)
 {
-	sigset_t none;
+	const struct mounter_request r = {
+		.verb = lazy ? MOUNTER_UNMOUNT_LAZILY : MOUNTER_UNMOUNT,
+	};
+	struct mounter_answer answer;
 	pid_t pid = fork();
 
 	if (pid != 0)
 		return pid;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	_exit(mount_unmount_in_child(m->path, lazy));
+	mount_ask(m, &r, &answer);
+	_exit(answer.err || *answer.why ? EXIT_FAILURE : EXIT_SUCCESS);
 }

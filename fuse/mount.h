@@ -22,10 +22,19 @@ struct mount {
 	bool is_file;
 	struct fuse_session *se;
 	bool mounted;
+	int mounter_fd; /* of the process that mounts and unmounts */
 };
 
 /* Checks the mount point and /dev/fuse. */
 int mount_check(const char *path, struct mount *ret, struct error *e);
+
+/*
+ * Starts a process that mounts and unmounts m->path, and can do nothing else. So the
+ * process that serves, which reads what a target sends, can give up its rights first.
+ * It ends with the process that serves. After mount_check(), before there are threads.
+ */
+int mount_start_mounter(struct mount *m, const struct fuse_options *o,
+			struct error *e);
 
 /* Mounts. Requests may arrive from then on. @ro: the kernel refuses writes. After an
  * error, there is nothing to unmount or free. */

@@ -64,8 +64,17 @@ for signal in INT TERM HUP; do
 done
 
 start_client
+has_no_rights() {
+	grep -E '^(Cap(Prm|Eff|Amb)|NoNewPrivs):' "/proc/$client/status"
+	[ "$(grep -Ec '^Cap(Prm|Eff|Amb):.0+$' "/proc/$client/status")" = 3 ] &&
+		grep -q '^NoNewPrivs:.1$' "/proc/$client/status"
+}
+t_check 'who talks to the target has no rights' has_no_rights
+mounter() { pgrep -P "$client"; }
+MOUNTER=$(mounter)
 fusermount3 -u "$M"
 t_check 'fusermount3 -u ends it with 0' ends_with 0
+t_check 'and the process that mounts' t_wait_for 5 t_is_gone "${MOUNTER:-1}"
 
 start_client
 exec 5<"$M/disk"
