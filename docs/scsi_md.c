@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_log.h"
 #include "protocol/scsi_mode.h"
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/scsi_cdb.h"
 #include "protocol/srp_iu.h"
 
 /* Bytes for an IU that this side builds: a command with immediate data from

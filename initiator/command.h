@@ -6,8 +6,8 @@
 #ifndef INITIATOR_COMMAND_H
 #define INITIATOR_COMMAND_H
 
-#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_sense.h"
+#include "protocol/srp_iu.h"
 #include "base/list.h"
 #include "transport/xport.h"
 
@@ -43,7 +43,7 @@ struct ini_cmd {
 	/* set by the caller, unchanged until done() */
 	const struct ini_volume *volume; /* NULL: of none */
 	uint64_t lun;			 /* the LUN field of SRP_CMD */
-	uint8_t cdb[SCSI_CDB_LEN];
+	uint8_t cdb[SRP_CDB_LEN];
 	enum ini_dir dir;
 	uint32_t len; /* bytes */
 	void *buf;

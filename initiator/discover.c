@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_mode.h"
 #include "protocol/scsi_pages.h"
 #include "protocol/scsi_vpd.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "initiator/session.h"
+#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_vpd.h"
 
 static void exchange_answered(struct ini_cmd *cmd, int err)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "initiator/session.h"
+#include "protocol/scsi_cdb.h"
 #include "protocol/wire.h"
 
 /* REPORT LUNS: the header, and one LUN. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "initiator/session.h"
+#include "protocol/scsi_cdb.h"
 #include "protocol/srp_iu.h"
 
 /* A numeric host with its scope. */

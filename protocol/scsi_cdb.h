@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protocol/scsi_access.h"
+#include "protocol/scsi_cdb_index.h"
 #include "protocol/scsi_sense.h"
 
 struct scsi_disk_info;
@@ -127,21 +129,6 @@ enum scsi_cdb_flag {
 	/* some units do not have the command */
 	SCSI_CDB_OPTIONAL = SCSI_CDB_UNMAPS | SCSI_CDB_ATOMIC | SCSI_CDB_JOB |
 			    SCSI_CDB_PERSISTENT | SCSI_CDB_RESERVE,
-};
-
-/*
- * How a command conflicts with the reservation of another nexus (SPC-4 table
- * 65, SBC-3 table 13, SPC-2 table 10). The reservation decides which nexuses
- * are refused.
- */
-enum scsi_access {
-	SCSI_ACCESS_CHANGES, /* conflicts with every reservation */
-	SCSI_ACCESS_READS,   /* conflicts, except with write exclusive */
-	SCSI_ACCESS_ASKS,    /* conflicts with RESERVE (6) and (10) only */
-	SCSI_ACCESS_ALWAYS,  /* conflicts with none */
-	/* ALWAYS if it starts the unit or allows removal of the medium; else
-	 * CHANGES */
-	SCSI_ACCESS_BY_FIELD,
 };
 
 /*
@@ -322,13 +309,6 @@ enum scsi_page_control {
  */
 const struct scsi_cdb_info *scsi_cdb_find(uint8_t opcode,
 					  unsigned int service_action);
-
-/* The first row of each opcode, so that decoding a command does not search. */
-struct scsi_cdb_index {
-	const struct scsi_cdb_info *first[256];
-};
-
-void scsi_cdb_index_init(struct scsi_cdb_index *ret_index);
 
 /* For scsi_cdb_row(): of the rows of an opcode, from @first on, the one for the
  * service action of @cdb. */

@@ -12,8 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_vpd.h"
+
+struct scsi_cmd; /* protocol/scsi_cdb.h */
 
 enum scsi_log_page {
 	SCSI_LOG_SUPPORTED = 0x00,

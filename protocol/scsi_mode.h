@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_vpd.h"
+
+struct scsi_cmd; /* protocol/scsi_cdb.h */
 
 /* The longest mode data that is built here, bytes. */
 #define SCSI_MODE_MAX_LEN 128

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_pages.h"
 
 #include <errno.h>

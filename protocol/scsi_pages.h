@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_vpd.h"
+
+struct scsi_cmd; /* protocol/scsi_cdb.h */
 
 /*
  * REPORT LUNS (SPC-4). A LUN is its 8-byte field read big-endian, as

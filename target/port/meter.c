@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "protocol/scsi_cdb.h"
 
 const char *const meter_op_names[METER_OPS] = {
 	[METER_OTHER] = "other", [METER_READ] = "read",

@@ -24,7 +24,6 @@
 #include "base/histogram.h"
 #include "base/list.h"
 #include "base/ticks.h"
-#include "protocol/scsi_cdb.h"
 #include "target/block/block_worker.h"
 
 enum meter_op {
@@ -49,8 +48,8 @@ enum meter_stage {
 extern const char *const meter_op_names[METER_OPS];
 extern const char *const meter_stage_names[METER_STAGES];
 
-/* enum meter_op of each operation. */
-extern const uint8_t meter_op_of[SCSI_OP_CNT];
+/* enum meter_op of each operation, by enum scsi_op. */
+extern const uint8_t meter_op_of[];
 
 /* What one worker has counted of one operation. */
 struct meter_counts {

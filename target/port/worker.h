@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "target/port/metrics.h"
+#include "protocol/scsi_cdb.h"
 #include "target/port/request_pool.h"
 #include "target/block/block_worker.h"
 #include "target/scsi/volume.h"

@@ -27,7 +27,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_access.h"
 #include "protocol/scsi_pr.h"
 #include "protocol/scsi_vpd.h"
 #include "target/block/block.h"

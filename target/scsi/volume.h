@@ -9,7 +9,7 @@
 #ifndef TARGET_SCSI_VOLUME_H
 #define TARGET_SCSI_VOLUME_H
 
-#include "protocol/scsi_cdb.h"
+#include "protocol/scsi_cdb_index.h"
 #include "protocol/scsi_vpd.h"
 #include "target/scsi/access.h"
 #include "target/block/block.h"

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_log.h"
 #include "protocol/scsi_mode.h"
 #include "protocol/scsi_pages.h"

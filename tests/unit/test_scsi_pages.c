@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
+#include "protocol/scsi_cdb.h"
 #include "protocol/scsi_mode.h"
 #include "protocol/scsi_pages.h"
 #include "tests/lib/t_bytes.h"
