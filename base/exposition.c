@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
+#include "base/own_file.h"
 
 #define EXPOSITION_FIRST_SIZE 16384u
 
@@ -269,10 +270,8 @@ static int exposition_write_all(int fd, const char *text, size_t len)
 /* The same; leaves nothing behind when it fails. */
 static int exposition_write(const char *path, const char *text, size_t len)
 {
-	_cleanup_close_ int fd = open(
-		path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		0644);
-	int err = fd < 0 ? -errno : exposition_write_all(fd, text, len);
+	_cleanup_close_ int fd = own_file_create(path, 0644);
+	int err = fd < 0 ? fd : exposition_write_all(fd, text, len);
 
 	if (err && fd >= 0)
 		unlink(path);

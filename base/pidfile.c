@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "base/own_file.h"
 
 /* To open a file that others remove. */
 #define TRIES 10
@@ -18,7 +19,7 @@
 static int pidfile_fail(const char *path, int err, struct error *e)
 {
 	error_set(e, err, "cannot write the PID file %s: %s", path,
-		  strerror(-err));
+		  own_file_strerror(err));
 	return err;
 }
 
@@ -44,27 +45,28 @@ static bool pidfile_has_name(const struct pidfile *p)
 	struct stat is;
 	struct stat named;
 
-	return !stat(p->path, &named) && !fstat(p->fd, &is) &&
+	return !fstatat(p->dir, p->name, &named, 0) && !fstat(p->fd, &is) &&
 	       named.st_dev == is.st_dev && named.st_ino == is.st_ino;
 }
 
 static void pidfile_close(struct pidfile *p)
 {
-	close(p->fd);
-	p->fd = -1;
+	if (p->fd >= 0)
+		close(p->fd);
+	if (p->dir >= 0)
+		close(p->dir);
+	p->fd = p->dir = -1;
 }
 
-static int pidfile_open_once(struct pidfile *p, const char *path,
-			     struct error *e)
+static int pidfile_open_once(struct pidfile *p, struct error *e)
 {
 	int err;
 
-	p->fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-	if (p->fd < 0)
-		return pidfile_fail(path, -errno, e);
-	if (!realpath(path, p->path)) /* a pipe has none */
-		snprintf(p->path, sizeof(p->path), "%s", path);
-	err = pidfile_lock(p, e);
+	p->dir = directory_find_of(p->path, &p->name);
+	p->fd = p->dir < 0 ? p->dir
+			   : own_file_open(p->dir, p->name, O_CREAT | O_WRONLY,
+					   0644);
+	err = p->fd < 0 ? pidfile_fail(p->path, p->fd, e) : pidfile_lock(p, e);
 	if (err)
 		pidfile_close(p);
 	return err;
@@ -74,14 +76,17 @@ int pidfile_open(struct pidfile *p, const char *path, struct error *e)
 {
 	int err;
 
-	*p = (struct pidfile){ .fd = -1 };
+	*p = (struct pidfile){ .dir = -1, .fd = -1 };
 	if (!path)
 		return 0;
-	err = pidfile_open_once(p, path, e);
+	if (strlen(path) >= sizeof(p->path))
+		return pidfile_fail(path, -ENAMETOOLONG, e);
+	strcpy(p->path, path);
+	err = pidfile_open_once(p, e);
 	/* /dev/fd/N may be a file without a name all the time. */
 	for (int i = 1; i < TRIES && !err && !pidfile_has_name(p); i++) {
 		pidfile_close(p);
-		err = pidfile_open_once(p, path, e);
+		err = pidfile_open_once(p, e);
 	}
 	return err;
 }
@@ -111,7 +116,8 @@ void pidfile_remove(struct pidfile *p)
 {
 	if (p->fd < 0)
 		return;
-	if (pidfile_is_ours(p) && unlink(p->path) && ftruncate(p->fd, 0))
+	if (pidfile_is_ours(p) && unlinkat(p->dir, p->name, 0) &&
+	    ftruncate(p->fd, 0))
 		log_warn("cannot remove the PID file %s: %s", p->path,
 			 strerror(errno));
 	pidfile_close(p);

@@ -16,7 +16,9 @@
 #include "base/error.h"
 
 struct pidfile {
-	char path[PATH_MAX]; /* absolute: a daemon changes its directory */
+	char path[PATH_MAX]; /* as given, for messages */
+	const char *name;    /* the end of it */
+	int dir;	     /* a daemon changes its directory; -1: none */
 	int fd;		     /* -1: none */
 	bool written;
 };

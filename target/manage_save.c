@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/directory.h"
+#include "base/own_file.h"
 #include "target/control/config_text.h"
 #include "target/manage_access.h"
 #include "target/manage_read.h"
@@ -62,11 +63,10 @@ json_t *manage_saved_form(const struct manage *m)
 static int save_write(const char *path, mode_t mode, const char *text,
 		      size_t len)
 {
-	_cleanup_close_ int fd =
-		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	_cleanup_close_ int fd = own_file_create(path, mode);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while (len > 0) {
 		ssize_t n = write(fd, text, len);
 

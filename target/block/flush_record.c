@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/directory.h"
 #include "base/log.h"
+#include "base/own_file.h"
 
 #define MAGIC "rdma-flushes 1\n"
 
@@ -374,10 +375,9 @@ static int flush_record_create(struct flush_record *r, bool was_damaged)
 		tmp = NULL;
 		return -ENOMEM;
 	}
-	fd = open(tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-		  0600);
+	fd = own_file_create(tmp, 0600);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = fill_new(r, fd, was_damaged);
 	if (!err && rename(tmp, r->path))
 		err = -errno;
@@ -395,12 +395,12 @@ static bool is_whole(const struct flush_file *f)
 /* 0, also without a file; -EBADMSG: it is damaged. */
 static int open_old(struct flush_record *r)
 {
-	_cleanup_close_ int fd = open(r->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int fd = own_file_open_path(r->path, O_RDWR, 0);
 	struct stat st;
 	int err;
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return fd == -ENOENT ? 0 : fd;
 	if (fstat(fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size != sizeof(*r->file))

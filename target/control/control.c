@@ -137,15 +137,14 @@ static int control_clear_path(const struct sockaddr_un *addr)
 	return unlink(addr->sun_path) ? -errno : 0;
 }
 
+/* Another user may own the directory: a link at @path keeps its file. */
 static int control_give_to(const char *path, const char *owner)
 {
 	const struct passwd *pw = owner ? getpwnam(owner) : NULL;
 
 	if (owner && !pw)
 		pw = getpwuid((uid_t)strtoul(owner, NULL, 10));
-	if (pw && chown(path, pw->pw_uid, pw->pw_gid))
-		return -errno;
-	return chmod(path, 0660) ? -errno : 0;
+	return pw && lchown(path, pw->pw_uid, pw->pw_gid) ? -errno : 0;
 }
 
 static int control_listen_at(struct control *c, const char *owner)
@@ -161,8 +160,8 @@ static int control_listen_at(struct control *c, const char *owner)
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0)
 		return -errno;
-	/* The socket is never open to other users, not even briefly. */
-	mask = umask(0177);
+	/* 0660. Nobody can connect before listen(). */
+	mask = umask(0117);
 	err = bind(c->fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
 	umask(mask);
 	if (err)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/own_file.h"
 
 #define FIRST_LINE_1 "rdma-target state 1"
 #define FIRST_LINE   "rdma-target state 2"
@@ -386,20 +387,20 @@ static ssize_t read_all(int fd, char *buf, size_t cap)
 
 int state_file_load(const char *path, struct state_file *ret, struct error *e)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int fd = own_file_open_path(path, O_RDONLY, 0);
 	_cleanup_free_ char *text = malloc(STATE_FILE_MAX + 1);
 	ssize_t len;
 	int err = 0;
 
 	memset(ret, 0, sizeof(*ret));
-	if (fd < 0 && errno == ENOENT)
+	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
-		len = -errno;
+		len = fd;
 	else
 		len = text ? read_all(fd, text, STATE_FILE_MAX + 1) : -ENOMEM;
 	if (len < 0 || !text)
-		err = error_set(e, (int)len, "%s", strerror((int)-len));
+		err = error_set(e, (int)len, "%s", own_file_strerror((int)len));
 	else if (len > STATE_FILE_MAX)
 		err = error_set(e, -EBADMSG, "too long");
 	else

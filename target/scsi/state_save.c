@@ -14,32 +14,39 @@
 
 int state_save_init(struct state_save *save, const char *path)
 {
+	const char *slash = strrchr(path, '/');
+
 	*save = (struct state_save){ .dir_fd = -1, .fd = -1 };
-	save->path = strdup(path);
+	save->name = strdup(slash ? slash + 1 : path);
 	save->text = malloc(STATE_FILE_MAX);
-	if (asprintf(&save->tmp_path, "%s.new", path) < 0)
-		save->tmp_path = NULL;
-	if (!save->path || !save->text || !save->tmp_path)
+	if (!save->name || asprintf(&save->new_name, "%s.new", save->name) < 0)
+		save->new_name = NULL;
+	if (!save->text || !save->new_name)
 		return -ENOMEM;
 	save->dir_fd = directory_open_of(path);
-	return save->dir_fd < 0 ? save->dir_fd : 0;
+	if (save->dir_fd < 0)
+		return save->dir_fd;
+	/* A crash has left it. */
+	unlinkat(save->dir_fd, save->new_name, 0);
+	return 0;
 }
 
 void state_save_fini(struct state_save *save)
 {
 	if (save->dir_fd >= 0)
 		close(save->dir_fd);
-	free(save->path);
-	free(save->tmp_path);
+	free(save->name);
+	free(save->new_name);
 	free(save->text);
 }
 
 /* ---- the steps ---- */
 
+/* Nothing that another user has put there is written to. */
 static void prep_open(struct state_save *save, struct io_uring_sqe *sqe)
 {
-	io_uring_prep_openat(sqe, AT_FDCWD, save->tmp_path,
-			     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	io_uring_prep_openat(sqe, save->dir_fd, save->new_name,
+			     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
 static void state_save_prep_write(struct state_save *save,
@@ -56,8 +63,8 @@ static void prep_sync(struct state_save *save, struct io_uring_sqe *sqe)
 
 static void prep_rename(struct state_save *save, struct io_uring_sqe *sqe)
 {
-	io_uring_prep_renameat(sqe, AT_FDCWD, save->tmp_path, AT_FDCWD,
-			       save->path, 0);
+	io_uring_prep_renameat(sqe, save->dir_fd, save->new_name, save->dir_fd,
+			       save->name, 0);
 }
 
 /* Makes the rename in the directory stable. */
@@ -96,7 +103,7 @@ static void state_save_end(struct state_save *save, int err)
 		close(save->fd);
 	save->fd = -1;
 	if (err && save->step <= STEP_RENAME)
-		unlink(save->tmp_path);
+		unlinkat(save->dir_fd, save->new_name, 0);
 	save->unsure = err && save->step >= STEP_RENAME;
 	save->done(save, err);
 }

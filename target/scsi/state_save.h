@@ -15,8 +15,8 @@
 /* Embed it; all members are private. */
 struct state_save {
 	/* constant from init on */
-	char *path;
-	char *tmp_path;
+	char *name;
+	char *new_name;
 	int dir_fd;
 
 	struct reactor_op op;

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "base/own_file.h"
 
 /* ---- who is shut out ---- */
 
@@ -188,15 +189,15 @@ static int lock_path(struct unit_state *st, struct error *e)
 		name = NULL;
 		return error_set(e, -ENOMEM, "out of memory");
 	}
-	st->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	st->lock_fd = own_file_open_path(name, O_RDWR | O_CREAT, 0600);
 	err = st->lock_fd < 0
-		      ? -errno
+		      ? st->lock_fd
 		      : file_lock_take(st->lock_fd, name, /* shared= */ false,
 				       FILE_LOCK_STORE_MS, &pid);
 	if (err == -EBUSY)
 		return unit_lock_busy(name, pid, e);
 	return err ? error_set(e, err, "state file %s: %s", name,
-			       strerror(-err))
+			       own_file_strerror(err))
 		   : 0;
 }
 

@@ -223,6 +223,13 @@ static void a_file_is_replaced_as_a_whole(void **state)
 	assert_string_equal(read, "now\n");
 	assert_int_equal(stat(path_new, &st), -1);
 
+	/* Another user can put a link to a file where the new text is
+	 * written. */
+	assert_int_equal(link(path, path_new), 0);
+	assert_int_equal(exposition_save(path, "by link\n", 8, &e), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_nlink, 1);
+
 	/* A directory in the place of the file stays, and the message names
 	 * it. */
 	assert_int_equal(mkdir(path_new, 0700), 0);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A PID file that two processes take one after the other. */
+/* A PID file that two processes take one after the other, and one in the directory of
+ * another user. */
 #include "base/pidfile.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,10 +76,112 @@ static void file_of_a_process_that_ends_is_made_anew(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* ---- a directory that others can write to ---- */
+
+/* What another user can put under the name of the file. */
+static const struct trap {
+	const char *name;
+	int (*set)(const char *to, const char *at);
+	int err;
+} traps[] = {
+	{ "a symbolic link", symlink, -ELOOP },
+	{ "a second name", link, -EPERM },
+};
+
+static void make_file(const char *at, const char *text)
+{
+	FILE *f = fopen(at, "we");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void expect_file(const char *at, const char *text)
+{
+	char is[64] = "";
+	FILE *f = fopen(at, "re");
+
+	assert_non_null(f);
+	if (!fgets(is, sizeof(is), f))
+		is[0] = '\0';
+	fclose(f);
+	assert_string_equal(is, text);
+}
+
+static void what_another_user_put_there_is_not_written(void **state)
+{
+	const struct trap *trap = *state;
+	char precious[64];
+	struct pidfile p;
+	struct error e;
+
+	make_dir();
+	snprintf(precious, sizeof(precious), "%s/precious", dir);
+	make_file(precious, "precious");
+	assert_int_equal(trap->set(precious, path), 0);
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_int_equal(pidfile_open(&p, path, &e), trap->err);
+	assert_non_null(strstr(e.text, "other users can write to"));
+	pidfile_remove(&p);
+	expect_file(precious, "precious");
+	/* Nobody else could have put it here. */
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(pidfile_open(&p, path, &e), 0);
+	pidfile_remove(&p);
+	unlink(path);
+	assert_int_equal(unlink(precious), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void pipe_of_another_user_blocks_nobody(void **state)
+{
+	struct pidfile p;
+	struct error e;
+
+	make_dir();
+	assert_int_equal(mkfifo(path, 0666), 0);
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_int_equal(pidfile_open(&p, path, &e), -ENXIO);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void link_on_the_way_leads_where_its_owner_could_write(void **state)
+{
+	char at[80];
+	char inner[64];
+	char made[80];
+	struct pidfile p;
+	struct error e;
+
+	make_dir();
+	snprintf(inner, sizeof(inner), "%s/inner", dir);
+	snprintf(made, sizeof(made), "%s/pid", inner);
+	snprintf(at, sizeof(at), "%s/way/pid", dir);
+	assert_int_equal(mkdir(inner, 0755), 0);
+	snprintf(path, sizeof(path), "%s/way", dir);
+	assert_int_equal(symlink("inner/../inner", path), 0);
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_int_equal(pidfile_open(&p, at, &e), -ELOOP);
+	assert_int_equal(access(made, F_OK), -1);
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(pidfile_open(&p, at, &e), 0);
+	assert_int_equal(access(made, F_OK), 0);
+	pidfile_remove(&p);
+	assert_int_equal(access(made, F_OK), -1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(inner), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	static struct t_table t;
 
 	T_ADD(&t, file_of_a_process_that_ends_is_made_anew);
+	T_ADD_ROWS(&t, traps, what_another_user_put_there_is_not_written);
+	T_ADD(&t, pipe_of_another_user_blocks_nobody);
+	T_ADD(&t, link_on_the_way_leads_where_its_owner_could_write);
 	return t_run(&t);
 }

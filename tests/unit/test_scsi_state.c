@@ -804,17 +804,15 @@ static void what_cannot_be_written_down_is_refused(void **state)
 	remove_dir();
 }
 
-/* A directory that cannot be made stable: fsync() fails on a pipe. Returns the
+/* A directory that cannot be made stable: fsync() fails with O_PATH. Returns the
  * real one. */
 static int break_directory(void)
 {
 	struct state_save *save = &t_disk.luns.vol[0]->state.save;
 	int real = save->dir_fd;
-	int ends[2];
 
-	assert_int_equal(pipe(ends), 0);
-	close(ends[1]);
-	save->dir_fd = ends[0];
+	save->dir_fd = openat(real, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(save->dir_fd >= 0);
 	return real;
 }
 
@@ -999,6 +997,35 @@ static void state_in_use_is_not_taken(void **state)
 	assert_non_null(strstr(e.text, "in use by another volume of this"));
 	volume_close(vol);
 	t_disk_stop();
+	remove_dir();
+}
+
+/* Others can write to the directory, and have put a link under the name of the lock. */
+static void link_in_the_state_directory_is_not_followed(void **state)
+{
+	struct volume_spec spec = { .store = &backend_ram,
+				    .block_size = T_BLOCK,
+				    .path = "64k",
+				    .serial = "0123" };
+	struct volume *vol;
+	struct error e = { 0 };
+	char lock[128];
+	char made[128];
+
+	make_dir(NULL);
+	assert_int_equal(volume_open(&spec, 1, "t", &vol, &e), 0);
+	assert_int_equal(unit_state_load(vol, dir, &e), 0);
+	snprintf(lock, sizeof(lock), "%s.lock", vol->state.path);
+	snprintf(made, sizeof(made), "%s/made", dir);
+	volume_close(vol);
+	assert_int_equal(unlink(lock), 0);
+	assert_int_equal(symlink(made, lock), 0);
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_int_equal(volume_open(&spec, 1, "t", &vol, &e), 0);
+	assert_int_equal(unit_state_load(vol, dir, &e), -ELOOP);
+	assert_non_null(strstr(e.text, ".lock: a symbolic link, and"));
+	assert_int_equal(access(made, F_OK), -1);
+	volume_close(vol);
 	remove_dir();
 }
 
@@ -1667,6 +1694,7 @@ int main(void)
 	T_ADD(&t, failure_keeps_its_mode);
 	T_ADD(&t, ended_mode_select_flushes_all_the_same);
 	T_ADD(&t, state_in_use_is_not_taken);
+	T_ADD(&t, link_in_the_state_directory_is_not_followed);
 	T_ADD(&t, state_of_another_process_is_waited_for);
 	T_ADD(&t, nobody_else_waits_for_the_writing);
 	T_ADD_ROWS(&t, job_rows, job);
