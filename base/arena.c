@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 
 #include "base/sanitizer.h"
+#include "base/secret.h"
 
 #define UNIT	  ARENA_MIN_BLOCK
 #define ALIGNMENT ((size_t)2 << 20)
@@ -366,8 +367,6 @@ void arena_set_uring_index(struct arena *a, int index)
  * transparent huge pages. Each touched byte then makes 2 MiB resident. The next
  * blocks use these pages, because the allocator prefers low addresses and used
  * blocks; transports pin all of the memory anyway.
- *
- * A core dump must not contain what peers send.
  */
 static char *arena_map(size_t len)
 {
@@ -390,7 +389,7 @@ static char *arena_map(size_t len)
 		munmap(p + len, ALIGNMENT - skip);
 		madvise(p, len, MADV_HUGEPAGE);
 	}
-	madvise(p, len, MADV_DONTDUMP);
+	secret_hide(p, len);
 	return p;
 }
 

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/secret.h"
 #include "config.h"
 
 #if HAVE_NETTLE
@@ -19,9 +21,9 @@ static int key_refuse(struct error *e, const char *path, int err,
 	return error_set(e, err, "key '%s': %s", path, why);
 }
 
-/* Of the open file @fd. */
-static int key_read_fd(int fd, const char *path, struct hmac_key *ret,
-		       struct error *e)
+/* Of the open file @fd, to @bytes. */
+static int key_read_fd(int fd, const char *path, char bytes[HMAC_KEY_MAX],
+		       size_t *ret_len, struct error *e)
 {
 	struct stat st;
 	ssize_t len;
@@ -30,17 +32,16 @@ static int key_read_fd(int fd, const char *path, struct hmac_key *ret,
 		return key_refuse(e, path, -errno, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return key_refuse(e, path, -EINVAL, "not a regular file");
-	len = read(fd, ret->bytes, sizeof(ret->bytes));
+	len = read(fd, bytes, HMAC_KEY_MAX);
 	if (len < 0)
 		return key_refuse(e, path, -errno, strerror(errno));
 	if (st.st_mode & S_IRWXO)
 		return key_refuse(e, path, -EACCES,
 				  "everybody can read it; try chmod 600");
-	while (len &&
-	       (ret->bytes[len - 1] == '\n' || ret->bytes[len - 1] == '\r'))
+	while (len && (bytes[len - 1] == '\n' || bytes[len - 1] == '\r'))
 		len--;
-	ret->len = (size_t)len;
-	if (len < HMAC_KEY_MIN || st.st_size > (off_t)sizeof(ret->bytes))
+	*ret_len = (size_t)len;
+	if (len < HMAC_KEY_MIN || st.st_size > HMAC_KEY_MAX)
 		return key_refuse(e, path, -EINVAL,
 				  "a key has 16 to 256 bytes; try openssl rand "
 				  "-hex 32");
@@ -50,13 +51,22 @@ static int key_read_fd(int fd, const char *path, struct hmac_key *ret,
 int hmac_key_read(const char *path, struct hmac_key *ret, struct error *e)
 {
 	/* A FIFO must not hold it up. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd =
+		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char *bytes;
+	size_t len = 0;
 	int err;
 
 	if (fd < 0)
 		return key_refuse(e, path, -errno, strerror(errno));
-	err = key_read_fd(fd, path, ret, e);
-	close(fd);
+	bytes = secret_map(HMAC_KEY_MAX);
+	if (!bytes)
+		return key_refuse(e, path, -ENOMEM, "out of memory");
+	err = key_read_fd(fd, path, bytes, &len, e);
+	if (err)
+		secret_unmap(bytes, HMAC_KEY_MAX);
+	else
+		*ret = (struct hmac_key){ .bytes = bytes, .len = len };
 	return err;
 }
 
@@ -65,9 +75,11 @@ void hmac_code(void *key, const void *data, size_t len, uint8_t *ret_code)
 	const struct hmac_key *k = key;
 	struct hmac_sha256_ctx ctx;
 
-	hmac_sha256_set_key(&ctx, k->len, k->bytes);
+	hmac_sha256_set_key(&ctx, k->len, (const uint8_t *)k->bytes);
 	hmac_sha256_update(&ctx, len, data);
 	hmac_sha256_digest(&ctx, HMAC_LEN, ret_code);
+	/* As good as the key. */
+	explicit_bzero(&ctx, sizeof(ctx));
 }
 
 bool hmac_check(const struct hmac_key *key, const void *data, size_t len,
@@ -97,3 +109,9 @@ bool hmac_check(const struct hmac_key *key, const void *data, size_t len,
 	return false;
 }
 #endif
+
+void hmac_key_free(struct hmac_key *key)
+{
+	secret_unmap((char *)key->bytes, HMAC_KEY_MAX);
+	*key = (struct hmac_key){ 0 };
+}

@@ -19,13 +19,16 @@
 #define HMAC_KEY_MAX 256
 
 struct hmac_key {
-	uint8_t bytes[HMAC_KEY_MAX];
-	size_t len; /* 0: there is no key */
+	const char *bytes; /* secret.h; owned by whoever has read the key */
+	size_t len;	   /* 0: there is no key */
 };
 
 /* Reads the key in the file @path: all its bytes but line ends at its end. It is a
  * regular file that others cannot read. 0, or -errno with one clause in @e. */
 int hmac_key_read(const char *path, struct hmac_key *ret, struct error *e);
+
+/* Frees a key that was read. Does nothing to one that is all zero. */
+void hmac_key_free(struct hmac_key *key);
 
 /* Writes the code of @data to @ret_code, of HMAC_LEN bytes. @key is a struct hmac_key, as
  * discovery_encode() calls it. */

@@ -724,6 +724,7 @@ void target_options_free(struct target_options *opt)
 	opt->backing_texts = NULL;
 	opt->backings = NULL;
 	opt->backing_cnt = 0;
+	hmac_key_free(&opt->discovery_key);
 }
 
 size_t options_arena_len(const struct target_options *opt)

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/secret.h"
 #include "target/block/block_worker.h"
 
 /* Direct I/O wants its memory aligned to the sectors of the device. */
-#define COPY_ALIGN 4096u
 
 struct fault_layer;
 
@@ -52,6 +52,7 @@ struct faulty {
 	struct list node; /* in stuck or delayed */
 	struct reactor_timer timer;
 	void *copy; /* of the data */
+	size_t copy_len;
 };
 
 static struct faulty *to_faulty(struct block_io *inner)
@@ -73,7 +74,7 @@ static void ask_store(struct faulty *f)
 
 static void layer_fault_end(struct faulty *f)
 {
-	free(f->copy);
+	secret_unmap(f->copy, f->copy_len);
 	free(f);
 }
 
@@ -109,9 +110,8 @@ static void do_part(struct faulty *f, uint64_t start, uint64_t len,
 
 static bool copy_data(struct faulty *f)
 {
-	size_t len = (f->outer->len + COPY_ALIGN - 1) & ~(COPY_ALIGN - 1ull);
-
-	f->copy = aligned_alloc(COPY_ALIGN, len);
+	f->copy_len = f->outer->len;
+	f->copy = secret_map(f->copy_len);
 	if (f->copy)
 		memcpy(f->copy, f->outer->buf, f->outer->len);
 	return f->copy;

@@ -18,6 +18,7 @@
 #include "base/size.h"
 #include "target/block/backend.h"
 #include "base/sanitizer.h"
+#include "base/secret.h"
 
 #define RAM_PAGE 4096u
 
@@ -38,6 +39,7 @@ static void *map_memory(uint64_t size)
 	if (mem == MAP_FAILED)
 		return NULL;
 	madvise(mem, size, MADV_HUGEPAGE);
+	secret_hide(mem, size);
 	/* As on any disk, initiators order commands that use the same block. */
 	TSAN_RACES_ARE_MEANT(mem, size);
 	return mem;

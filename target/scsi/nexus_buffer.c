@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "protocol/scsi_cdb.h"
 #include "protocol/wire.h"
 #include "target/scsi/disk.h"
@@ -20,7 +21,7 @@ void nexus_buffer_init(struct nexus_buffer *b)
 
 void nexus_buffer_fini(struct nexus_buffer *b)
 {
-	free(b->bytes);
+	secret_unmap(b->bytes, SCSI_BUFFER_LEN);
 	pthread_mutex_destroy(&b->lock);
 }
 
@@ -31,7 +32,7 @@ static int buffer_store(struct nexus_buffer *b, uint32_t offset, const void *p,
 	if (len == 0)
 		return 0;
 	if (!b->bytes)
-		b->bytes = calloc(1, SCSI_BUFFER_LEN);
+		b->bytes = secret_map(SCSI_BUFFER_LEN);
 	if (!b->bytes)
 		return -ENOMEM;
 	memcpy(b->bytes + offset, p, len);

@@ -180,10 +180,11 @@ static void code_is_that_of_the_standard(void **state)
 		0x88, 0x1d, 0xc2, 0x00, 0xc9, 0x83, 0x3d, 0xa7,
 		0x26, 0xe9, 0x37, 0x6c, 0x2e, 0x32, 0xcf, 0xf7,
 	};
-	struct hmac_key key = { .len = 20 };
+	char bytes[20];
+	struct hmac_key key = { .bytes = bytes, .len = sizeof(bytes) };
 	uint8_t code[HMAC_LEN];
 
-	memset(key.bytes, 0x0b, key.len);
+	memset(bytes, 0x0b, sizeof(bytes));
 	hmac_code(&key, "Hi There", 8, code);
 	assert_memory_equal(code, right, HMAC_LEN);
 	assert_true(hmac_check(&key, "Hi There", 8, right));

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "transport/tcp/internal.h"
 
 #define CONNECT_TIMEOUT_MS 5000
@@ -76,12 +77,9 @@ static size_t tcp_chan_lay_out(struct tcp_chan *ch)
 static int tcp_chan_alloc_block(struct tcp_chan *ch)
 {
 	ch->block_len = tcp_chan_lay_out(ch);
-	ch->block = mmap(NULL, ch->block_len, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ch->block == MAP_FAILED) {
-		ch->block = NULL;
+	ch->block = secret_map(ch->block_len);
+	if (!ch->block)
 		return -ENOMEM;
-	}
 	/* An idle channel touches few of the pages. */
 	madvise(ch->block, ch->block_len, MADV_NOHUGEPAGE);
 	tcp_chan_lay_out(ch);
@@ -105,8 +103,7 @@ static void tcp_chan_destroy(struct tcp_chan *ch)
 		reactor_timer_stop(&xp->look);
 	if (ch->base.groups)
 		xp_core_chan_fini(&ch->base);
-	if (ch->block)
-		munmap(ch->block, ch->block_len);
+	secret_unmap(ch->block, ch->block_len);
 	if (ch->fd >= 0)
 		close(ch->fd);
 	free(ch);

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/secret.h"
+
 /* Receives posted with one call. */
 #define RECV_BATCH 64
 
@@ -26,7 +28,7 @@ static void verbs_recv_slab_free(struct vb_slab *s)
 {
 	list_del(&s->node);
 	vb_mr_free(s->mr);
-	munmap(s->mem, s->mem_len);
+	secret_unmap(s->mem, s->mem_len);
 	free(s);
 }
 
@@ -36,9 +38,8 @@ static int vb_slab_map(struct vb_slab *s, size_t len, struct error *e)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	s->mem_len = (len + page - 1) / page * page;
-	s->mem = mmap(NULL, s->mem_len, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (s->mem != MAP_FAILED)
+	s->mem = secret_map(s->mem_len);
+	if (s->mem)
 		return 0;
 	error_set(e, -errno, "no memory for receive buffers (%zu KiB)",
 		  s->mem_len >> 10);
@@ -88,7 +89,7 @@ static int vb_slab_new(struct vb_recvq *rq, unsigned int cnt, struct list *ius,
 	return 0;
 
 err_unmap:
-	munmap(s->mem, s->mem_len);
+	secret_unmap(s->mem, s->mem_len);
 err_free:
 	free(s);
 	return err;
