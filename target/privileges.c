@@ -103,6 +103,24 @@ int privileges_check_user(const char *user, struct error *e)
 	return find_user(user, &uid, &gid, e);
 }
 
+/* By the calls themselves, because those of the C library change all threads. */
+int privileges_use_files_as(const char *user, struct error *e)
+{
+	uid_t uid = getuid();
+	gid_t gid = getgid();
+	int err = user ? find_user(user, &uid, &gid, e) : 0;
+
+	if (err || uid == geteuid())
+		return err;
+	/* The group first, or last: only root may change it. */
+	if ((user && syscall(SYS_setresgid, -1, gid, -1)) ||
+	    syscall(SYS_setresuid, -1, uid, -1) ||
+	    (!user && syscall(SYS_setresgid, -1, gid, -1)))
+		return error_set(e, -errno, "--user '%s': %s", user,
+				 strerror(errno));
+	return 0;
+}
+
 static int become(const char *user, struct error *e)
 {
 	uid_t uid = 0;
@@ -151,8 +169,7 @@ int privileges_drop(const char *user, bool low_port, struct error *e)
 	/*
 	 * With the change of the user, the kernel takes away core dumps and
 	 * /proc/self/fd, which target/block/store_file.c needs to open a
-	 * backing file again. Core dumps leave out what initiators send
-	 * (arena.c).
+	 * backing file again. Core dumps leave out data and keys (secret.h).
 	 */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	return err;

@@ -20,6 +20,14 @@ void privileges_raise_limits(void);
 int privileges_check_user(const char *user, struct error *e);
 
 /*
+ * Lets this thread use files with the rights of @user, who may own the directory that
+ * they are in. NULL: with its own rights again.
+ *
+ * Thread: setup. Return: 0, or -errno with one clause in @e.
+ */
+int privileges_use_files_as(const char *user, struct error *e);
+
+/*
  * @user: the user to become, by name or number; NULL: no change. @low_port: the
  * target will listen on a port below 1024. The right to lock memory is kept if
  * that is limited.

@@ -6,6 +6,7 @@
 #include "target/server_volumes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 #include "target/block/plugin_host.h"
 #include "target/export.h"
 #include "target/heartbeat.h"
+#include "target/landlock.h"
 #include "target/listen.h"
 #include "target/responder.h"
 #include "target/service_notify.h"
@@ -315,20 +317,48 @@ static int server_raise_limits(struct server *s, struct error *e)
 	return 0;
 }
 
+static int server_check_state_dir(const struct target_options *opt,
+				  struct error *e)
+{
+	if (!opt->state_dir ||
+	    !faccessat(AT_FDCWD, opt->state_dir, R_OK | W_OK, AT_EACCESS))
+		return 0;
+	return error_set(e, -errno,
+			 "--state-dir '%s': %s: it must belong to %s%s",
+			 opt->state_dir, strerror(errno),
+			 opt->user ? "user " : "the user that starts ",
+			 opt->user ? opt->user : "rdma-target");
+}
+
+/* With the rights of the user that the target becomes: files that it makes in the
+ * state directory are that user's. */
+static int server_use_state(struct server *s,
+			    int (*use)(struct server *s, struct error *e),
+			    struct error *e)
+{
+	const char *user = s->opt->state_dir ? s->opt->user : NULL;
+	struct error ignored;
+	int err = user ? privileges_use_files_as(user, e) : 0;
+
+	if (!err)
+		err = server_check_state_dir(s->opt, e);
+	if (!err)
+		err = use(s, e);
+	if (user && privileges_use_files_as(NULL, &ignored) && !err)
+		err = error_set(e, ignored.err, "%s", ignored.text);
+	return err;
+}
+
+static int server_use_records(struct server *s, struct error *e)
+{
+	return server_use_state(s, server_open_records, e);
+}
+
 static int server_give_up_rights(struct server *s, struct error *e)
 {
 	const struct target_options *opt = s->opt;
-	int err = privileges_drop(opt->user, server_has_low_port(opt), e);
 
-	if (!err && opt->state_dir && access(opt->state_dir, R_OK | W_OK)) {
-		err = -errno;
-		error_set(e, err,
-			  "--state-dir '%s': %s: it must belong to %s%s",
-			  opt->state_dir, strerror(-err),
-			  opt->user ? "user " : "the user that starts ",
-			  opt->user ? opt->user : "rdma-target");
-	}
-	return err;
+	return privileges_drop(opt->user, server_has_low_port(opt), e);
 }
 
 static int server_enter_sandbox(struct server *s, struct error *e)
@@ -337,6 +367,13 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 	if (s->opt->no_sandbox)
 		return 0;
 #if HAVE_SANDBOX
+	/* A change while the target runs may name any file. */
+	if (s->manage && geteuid() == 0)
+		log_notice("runs as root: whoever takes over this process can "
+			   "open the files of root; use rdma-target.service, "
+			   "or --user");
+	if (!s->manage && landlock_enter(s->opt, s->network, e))
+		return e->err;
 	return sandbox_enter(s->network, s->manage, s->responder, e);
 #else
 	log_info("this build has no sandbox");
@@ -376,7 +413,7 @@ static int server_open_stores(struct server *s, struct error *e)
 	if (!err)
 		err = server_open_volumes(s, e);
 	if (!err)
-		err = server_load_states(s, e);
+		err = server_use_state(s, server_load_states, e);
 	start_signals_end(&signals);
 	if (!err)
 		server_log_target_id(s);
@@ -460,7 +497,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_open_service_notify,
 		server_raise_limits,
 		server_open_workers,
-		server_open_records,
+		server_use_records,
 		server_attach_volumes,
 		/* with the rights that serving needs */
 		server_give_up_rights,

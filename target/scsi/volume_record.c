@@ -35,8 +35,7 @@ static bool use_dir(const char *parent, char *buf, size_t len)
 	       record_dir_is_ours(buf) && !access(buf, W_OK);
 }
 
-/* A directory that exists until the machine boots. */
-static bool find_dir(char *buf, size_t len)
+bool volume_record_dir(char *buf, size_t len)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
 
@@ -134,7 +133,7 @@ int volume_record_open(struct volume *vol, const char *state_dir,
 	if (!volume_can_have_record(vol))
 		return 0;
 	store_boot(boot);
-	if (state_dir || find_dir(dir, sizeof(dir)))
+	if (state_dir || volume_record_dir(dir, sizeof(dir)))
 		return volume_record_open_in(vol, state_dir ? state_dir : dir,
 					     boot, e);
 	volume_log(LOG_NOTICE, NULL, vol,

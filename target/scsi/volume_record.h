@@ -15,6 +15,7 @@
 #define TARGET_SCSI_VOLUME_RECORD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/error.h"
 
@@ -31,5 +32,9 @@ int volume_record_open(struct volume *vol, const char *state_dir,
 /* The same in a directory that the caller has chosen, for boot @boot. */
 int volume_record_open_in(struct volume *vol, const char *dir, const char *boot,
 			  struct error *e);
+
+/* Where records are without a state directory: one that exists until the machine boots.
+ * Makes it. False: there is none. */
+bool volume_record_dir(char *buf, size_t len);
 
 #endif

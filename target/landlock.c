@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/landlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/directory.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "target/scsi/volume_record.h"
+
+/* Newer than some headers. */
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ull << 14)
+#endif
+
+/* What each version of Landlock can restrict: all bits below this one. */
+static const unsigned int bits_of_version[] = { 0, 13, 14, 15 };
+
+#define READS  (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define WRITES (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)
+#define NAMES  (LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE)
+/* The rights that a rule for a file, and no directory, may have. */
+#define OF_FILES \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | WRITES)
+
+struct ruleset {
+	int fd;
+	uint64_t handled;
+	int err; /* of the first rule that failed */
+};
+
+/* Lets the process do @access with @path and all below it. A path that is not there
+ * needs no rule. */
+static void allow(struct ruleset *r, const char *path, uint64_t access)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct landlock_path_beneath_attr attr = {
+		.allowed_access = access & r->handled,
+		.parent_fd = fd,
+	};
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) || r->err)
+		return;
+	if (!S_ISDIR(st.st_mode))
+		attr.allowed_access &= OF_FILES;
+	if (attr.allowed_access &&
+	    syscall(SYS_landlock_add_rule, r->fd, LANDLOCK_RULE_PATH_BENEATH,
+		    &attr, 0))
+		r->err = -errno;
+}
+
+/* The same for the directory of @path. */
+static void allow_dir_of(struct ruleset *r, const char *path, uint64_t access)
+{
+	char dir[32];
+	_cleanup_close_ int fd = path ? directory_open_of(path) : -1;
+
+	if (fd < 0)
+		return;
+	snprintf(dir, sizeof(dir), "/proc/self/fd/%d", fd);
+	allow(r, dir, access);
+}
+
+/* What the C library, the RDMA libraries and the target itself look at, whatever the
+ * options are. */
+static void allow_system(struct ruleset *r)
+{
+	static const struct {
+		const char *path;
+		uint64_t access;
+	} rows[] = {
+		{ "/usr", READS },
+		{ "/lib", READS },
+		{ "/lib64", READS },
+		{ "/proc", READS },
+		{ "/sys", READS },
+		{ "/dev/infiniband", READS | WRITES },
+		{ "/dev/null", READS | WRITES },
+		{ "/dev/random", READS },
+		{ "/dev/urandom", READS },
+		{ "/etc/gai.conf", READS },
+		{ "/etc/group", READS },
+		{ "/etc/host.conf", READS },
+		{ "/etc/hosts", READS },
+		{ "/etc/ld.so.cache", READS },
+		{ "/etc/libibverbs.d", READS },
+		{ "/etc/localtime", READS },
+		{ "/etc/machine-id", READS },
+		{ "/etc/nsswitch.conf", READS },
+		{ "/etc/passwd", READS },
+		{ "/etc/rdma", READS },
+		{ "/etc/resolv.conf", READS },
+		{ "/etc/services", READS },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		allow(r, rows[i].path, rows[i].access);
+}
+
+static void allow_options(struct ruleset *r, const struct target_options *opt)
+{
+	char records[4096];
+
+	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
+		const struct volume_spec *spec = &opt->backings[i];
+
+		allow(r, spec->path, READS | WRITES);
+		/* Its store may be several files. */
+		if (spec->store == &backend_plugin && spec->path[0] == '/')
+			allow_dir_of(r, spec->path, READS | WRITES);
+	}
+	if (opt->state_dir)
+		allow(r, opt->state_dir, READS | WRITES | NAMES);
+	if (volume_record_dir(records, sizeof(records)))
+		allow(r, records, READS | WRITES | NAMES);
+	allow_dir_of(r, opt->metrics_file, READS | WRITES | NAMES);
+	allow_dir_of(r, opt->pidfile, LANDLOCK_ACCESS_FS_REMOVE_FILE);
+}
+
+static int landlock_restrict(struct ruleset *r)
+{
+	if (r->err)
+		return r->err;
+	return syscall(SYS_landlock_restrict_self, r->fd, 0) ? -errno : 0;
+}
+
+int landlock_enter(const struct target_options *opt, bool all_reads,
+		   struct error *e)
+{
+	const long newest = ARRAY_SIZE(bits_of_version) - 1;
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
+			       LANDLOCK_CREATE_RULESET_VERSION);
+	struct landlock_ruleset_attr attr = { 0 };
+	struct ruleset r = { 0 };
+	int err;
+
+	if (version < 1) {
+		log_info("this kernel has no Landlock: what files the target "
+			 "can open depends on its user alone");
+		return 0;
+	}
+	if (version > newest)
+		version = newest;
+	r.handled = (1ull << bits_of_version[version]) - 1;
+	if (all_reads)
+		r.handled &= ~READS;
+	attr.handled_access_fs = r.handled;
+	r.fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr),
+			    0);
+	err = r.fd < 0 ? -errno : 0;
+	if (!err) {
+		allow_system(&r);
+		allow_options(&r, opt);
+		err = landlock_restrict(&r);
+		close(r.fd);
+	}
+	return err ? error_set(e, err,
+			       "cannot restrict the files that can be opened: "
+			       "%s; use --no-sandbox without it",
+			       strerror(-err))
+		   : 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which files the process can still open by path, from then on: what the kernel's
+ * Landlock allows (landlock(7)). What is open already, such as the volumes, stays open.
+ * It is for a target that nothing changes while it runs: a control socket or a
+ * configuration file can name any file later, which the target must then open.
+ */
+#ifndef TARGET_LANDLOCK_H
+#define TARGET_LANDLOCK_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "target/options.h"
+
+/*
+ * Lets this thread, and those that it starts, open what the options name and what
+ * libraries need. Programs cannot be run. @all_reads: a plugin that makes connections
+ * may read any file, because its configuration, keys and certificates can be anywhere.
+ *
+ * Thread: setup, before other threads. Return: 0, also on a kernel without Landlock,
+ * which the log says; or -errno with one clause in @e.
+ */
+int landlock_enter(const struct target_options *opt, bool all_reads,
+		   struct error *e);
+
+#endif
