@@ -175,6 +175,9 @@ static int explain_open(const struct open_call *c, int err)
 	else if (!c->opt->read_only && err == EACCES &&
 		 !access(c->opt->path, R_OK))
 		hint = "; add ,ro to export it read-only";
+	/* And every device that they do not name. */
+	else if (err == EPERM && S_ISBLK(c->st.st_mode))
+		hint = "; under systemd, name it in DeviceAllow= of the unit";
 	else if (err == EACCES || err == EPERM)
 		hint = "; check its owner and mode, or run as another user";
 	return store_file_fail(c, -err, "cannot be opened for %s: %s%s",

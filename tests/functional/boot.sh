@@ -14,7 +14,9 @@
 #   b_journal UNIT [ARG...]    print what it has logged
 #   b_is_restricted PID        the process can gain nothing, and has a system call
 #                              filter
-#   b_may_write UNIT DIR       by a drop-in, which daemon-reload reads
+#   b_may_write UNIT DIR       by a drop-in, which daemon-reload reads; for a target, its
+#                              user gets the directory
+#   b_disk PATH SIZE           make a file for a target
 
 b_root() {
 	[ -z "${SANITIZED-}" ] || t_skip_all 'the unit allows no sanitizer its memory'
@@ -40,6 +42,11 @@ b_install() { # FILE...
 	mkdir -p "$ROOT$bindir"
 	for file; do
 		case $file in
+		target/*.service)
+			cp "$BUILD/$file" "$UNITS"
+			systemd-sysusers --root="$ROOT" \
+				"$(dirname "$0")/../../scripts/rdma-target.sysusers"
+			;;
 		*.service) cp "$BUILD/$file" "$UNITS" ;;
 		*) cp "$BUILD/$file" "$ROOT$bindir" ;;
 		esac
@@ -106,4 +113,11 @@ b_may_write() { # UNIT DIR
 	mkdir -p "$2" "/etc/systemd/system/$1.d"
 	printf '[Service]\nReadWritePaths=%s\n' "$2" \
 		>"/etc/systemd/system/$1.d/volumes.conf"
+	case $1 in
+	rdma-target*) chown rdma-target: "$2" ;;
+	esac
+}
+
+b_disk() { # PATH SIZE
+	truncate -s "$2" "$1" && chown rdma-target: "$1"
 }

@@ -28,6 +28,45 @@ stops() { systemctl stop $U && is ActiveState inactive && is Result success; }
 has_no() { # FIELD: of the process's status
 	grep -Eq "^$1:.0+$" "/proc/$pid/status"
 }
+# User, and group of block devices.
+has_its_user() {
+	grep -Ei '^([ug]id|groups):' "/proc/$pid/status"
+	[ "$(stat -c %U "/proc/$pid")" = rdma-target ]
+}
+# The state directory was made by root, as before the unit had a user.
+keeps_old_state() {
+	[ "$(stat -c %U /var/lib/rdma-target)" = rdma-target ] &&
+		[ "$(stat -c %U /var/lib/rdma-target/old)" = rdma-target ]
+}
+is_exposed_little() { # UNIT: 2.0 at most
+	systemd-analyze security --offline=true --threshold=20 --no-pager "$1"
+}
+# With an attacker's code in the target. After the attempt, it is as it was.
+tries_not() { # WHAT:PATH ANSWER
+	store=$BUILD/tests/plugins/rdma-block-plugin-takeover.so
+	cat >/etc/default/rdma-target <<-END
+		OPTIONS=--listen srp+tcp://127.0.0.1:5555 --backing $store:$1,name=t
+	END
+	systemctl restart $U && answers || return 1
+	timeout 60 srpcopy srp+tcp://127.0.0.1:5555/t "$T/copy"
+	journal_says "takeover: $2"
+}
+attempts() {
+	t_check 'a takeover reads no passwords' tries_not read:/etc/shadow \
+		'Permission denied'
+	t_check 'and writes to no file of root' tries_not write:/etc/passwd \
+		'(Permission denied|Read-only file system)'
+	# Some containers open no device at all.
+	if mknod /srv/volumes/node b 7 0 && head -c 1 /srv/volumes/node >"$T/out"; then
+		chown rdma-target: /srv/volumes/node
+		t_check 'and opens no block device' \
+			tries_not read:/srv/volumes/node 'Operation not permitted'
+	else
+		t_skip 'and opens no block device' 'no block device can be opened here'
+	fi
+	t_check 'it stops' stops
+}
+
 # At least two filters: that of the unit, and the target's own.
 is_filtered() { b_is_restricted "$pid"; }
 touches() { nsenter -t "$pid" -m touch "$1/x"; }
@@ -151,15 +190,21 @@ inside() {
 	M=$T/mnt
 	mkdir -p "$M"
 	b_may_write $U /srv/volumes
-	truncate -s 8M /srv/volumes/disk.img
+	b_disk /srv/volumes/disk.img 8M
 	head -c 8M /dev/urandom >"$T/data"
 	cat >/etc/default/rdma-target <<-END
 		OPTIONS=--backing /srv/volumes/disk.img --listen srp+tcp://127.0.0.1:5555
 	END
+	mkdir -p -m 700 /var/lib/rdma-target
+	touch /var/lib/rdma-target/old
 	systemctl daemon-reload
 
+	t_check 'the unit leaves little open' \
+		is_exposed_little /etc/systemd/system/$U
 	t_check 'systemctl start returns when it serves' starts
 	pid=$(b_pid $U)
+	t_check 'it has a user of its own' has_its_user
+	t_check 'a state directory of root is that user'"'"'s now' keeps_old_state
 	t_check 'it has no capability left' has_no CapEff
 	t_check 'and can get none' has_no CapBnd
 	t_check 'its system calls are filtered' is_filtered
@@ -184,6 +229,10 @@ inside() {
 	t_check 'it stops' stops
 	t_check 'the journal has no complaint' says_nothing_bad
 	hung_target
+	attempts
+	cat >/etc/default/rdma-target <<-END
+		OPTIONS=--backing /srv/volumes/disk.img --listen srp+tcp://127.0.0.1:5555
+	END
 	t_check 'systemctl start tells that a volume is missing' starts_not
 	t_check 'the journal says how to let it write' says_where_to_allow
 	t_done

@@ -73,6 +73,7 @@ inside() {
 	port=5555
 	for name in leaving staying; do
 		head -c 8M /dev/urandom >/srv/volumes/$name
+		chown rdma-target: /srv/volumes/$name
 		echo "OPTIONS=--backing /srv/volumes/$name,name=disk --listen srp+tcp://127.0.0.1:$port" \
 			>/etc/default/rdma-target-$name
 		port=$((port + 1))

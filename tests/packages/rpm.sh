@@ -51,6 +51,8 @@ builds() {
 		--define "_datadir $prefix/share" \
 		--define "python3_sitearch $sitearch" \
 		--define "_unitdir $prefix/lib/systemd/system" \
+		--define "_sysusersdir $prefix/lib/sysusers.d" \
+		--define 'sysusers_create_compat true' \
 		--define '__os_install_post %{nil}' --define '_build_id_links none' \
 		--define 'meson true' --define 'meson_build true' \
 		--define "meson_install $(installs)" \
