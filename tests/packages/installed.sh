@@ -62,6 +62,23 @@ has_soname() {
 		grep 'SONAME.*\[libsrpi\.so\.0\]'
 }
 
+# The flags of meson.build have arrived: the loader's tables are read-only, the program is
+# position-independent, and it has canaries and checked functions of the C library.
+is_hardened() { # FILE
+	readelf -W -h -l -d -s "$1" >"$T/elf"
+	grep -q 'Type: *DYN' "$T/elf" || echo 'not position-independent'
+	grep -q GNU_RELRO "$T/elf" || echo 'no RELRO'
+	grep -Eq 'FLAGS.*NOW' "$T/elf" || echo 'no BIND_NOW'
+	grep -q __stack_chk_fail "$T/elf" || echo 'no stack protector'
+	grep -Eq ' __[a-z]+_chk(@|$)' "$T/elf" || echo 'no FORTIFY'
+}
+# The linker drops the mark of a program if one object has none, such as those of the C
+# library of Debian 12.
+has_shadow_stack() {
+	find "$BUILD" -name '*.c.o' -path '*target*' | head -n 1 | xargs readelf -Wn |
+		grep 'x86 feature:.*SHSTK'
+}
+
 is_documented() { # PROGRAM
 	[ -n "$(find "$R" -name "$1.[18]")" ] || echo 'no manual page'
 	[ -n "$(find "$R" -path "*/bash-completion/completions/$1")" ] ||
@@ -167,6 +184,8 @@ t_check 'srpsh finds its package' finds_package
 for program in $(find "$R" -path "*/bin/*" -type f | sort); do
 	name=${program##*/}
 	t_check "$name runs" runs "$program"
+	! readelf -h "$program" >/dev/null 2>&1 ||
+		t_check "$name is hardened" p_is_silent is_hardened "$program"
 	if [ -n "$(find "$R" -name 'srpi.3')" ]; then
 		t_check "$name has a manual page and completions" \
 			p_is_silent is_documented "$name"
@@ -174,6 +193,8 @@ for program in $(find "$R" -path "*/bin/*" -type f | sort); do
 		t_skip "$name has a manual page and completions" 'no scdoc here'
 	fi
 done
+[ "$(uname -m)" != x86_64 ] ||
+	t_check 'a processor with a shadow stack checks returns' has_shadow_stack
 t_check 'all files name the same version' versions_agree
 if command -v lexgrog >/dev/null; then
 	for page in $(find "$R" -path '*/man/man?/*' | sort); do
