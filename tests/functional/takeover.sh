@@ -50,7 +50,7 @@ tries() { # WHAT[:PATH] ARG...: until the log says what became of it
 	t_pids="$t_pids $client"
 	t_wait_for 10 grep -Eq 'takeover: |does not allow the system call' "$T/target.log"
 	tried=$?
-	kill $client 2>/dev/null
+	kill -9 $client 2>/dev/null
 	wait $client 2>/dev/null
 	t_target_stop TERM
 	cat "$T/target.log"
