@@ -102,9 +102,10 @@ static void more_targets_than_places_are_counted(void **state)
 
 static void set_record(struct found_record *r)
 {
-	struct sockaddr_in *addr = (void *)&r->addresses[0].addr;
+	struct sockaddr_in *addr;
 
 	*r = (struct found_record){ .instance = "storage", .address_cnt = 1 };
+	addr = (void *)&r->addresses[0].addr;
 	r->id = srp_port_id_make(1, 2);
 	r->addresses[0].kind = XP_TCP;
 	addr->sin_family = AF_INET;
