@@ -110,17 +110,15 @@ static void volume_that_cannot_be_opened_fails(void **state)
 	assert_non_null(strstr(said, "/nonexistent/file"));
 }
 
+#if HAVE_SANDBOX
 /* rdma-target would end when it serves the volume. */
 static void plugin_that_the_sandbox_ends_fails(void **state)
 {
-#if HAVE_SANDBOX
 	assert_int_equal(check_volume("liar:memfd,name=a"), 1);
 	if (!strstr(said, "FAILED: the process has ended"))
 		fail_msg("%s", said);
-#else
-	skip();
-#endif
 }
+#endif
 
 int main(void)
 {
@@ -130,6 +128,8 @@ int main(void)
 	T_ADD(&t, file_keeps_every_promise);
 	T_ADD(&t, file_of_one_block_keeps_every_promise);
 	T_ADD(&t, volume_that_cannot_be_opened_fails);
+#if HAVE_SANDBOX
 	T_ADD(&t, plugin_that_the_sandbox_ends_fails);
+#endif
 	return t_run(&t);
 }
