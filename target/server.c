@@ -286,9 +286,30 @@ static int server_open_pidfile(struct server *s, struct error *e)
 	return pidfile_open(&s->pidfile, s->opt->pidfile, e);
 }
 
+/* A volume in memory is another one after each start anyway. */
+static bool server_derives_identity(const struct server *s)
+{
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		if (!*s->opt->backings[i].serial &&
+		    s->luns.vol[i]->identity != VOLUME_NEW)
+			return true;
+	}
+	return false;
+}
+
+static void server_log_target_id(const struct server *s)
+{
+	if (!s->target.lasts && server_derives_identity(s))
+		log_notice("no --state-dir: volumes without serial= are "
+			   "identified by the machine ID or the host name, "
+			   "which may change, and which another machine may "
+			   "have");
+}
+
 /* When the PID file exists, the lines to paste are already printed. */
 static int server_write_pidfile(struct server *s, struct error *e)
 {
+	server_log_target_id(s);
 	if (log_level >= LOG_NOTICE)
 		announce(&s->luns, &s->points, &s->id);
 	return pidfile_write(&s->pidfile, e);
@@ -383,26 +404,6 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 
 /* ---- start ---- */
 
-/* A volume in memory is another one after each start anyway. */
-static bool server_derives_identity(const struct server *s)
-{
-	for (unsigned int i = 0; i < s->luns.cnt; i++) {
-		if (!*s->opt->backings[i].serial &&
-		    s->luns.vol[i]->identity != VOLUME_NEW)
-			return true;
-	}
-	return false;
-}
-
-static void server_log_target_id(const struct server *s)
-{
-	if (!s->target.lasts && server_derives_identity(s))
-		log_notice("no --state-dir: volumes without serial= are "
-			   "identified by the machine ID or the host name, "
-			   "which may change, and which another machine may "
-			   "have");
-}
-
 static int server_open_stores(struct server *s, struct error *e)
 {
 	struct start_signals signals;
@@ -415,8 +416,6 @@ static int server_open_stores(struct server *s, struct error *e)
 	if (!err)
 		err = server_use_state(s, server_load_states, e);
 	start_signals_end(&signals);
-	if (!err)
-		server_log_target_id(s);
 	return err;
 }
 
