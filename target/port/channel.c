@@ -349,7 +349,7 @@ static void channel_abandon_jobs(struct channel *ch)
 }
 
 /* The initiator may send its writes again by another path, that is, another
- * nexus. */
+ * nexus. The stores have them, or the fabric if their data moves in place. */
 static void channel_give_up_writes(struct channel *ch)
 {
 	unsigned int cnt = 0;
@@ -358,12 +358,12 @@ static void channel_give_up_writes(struct channel *ch)
 	list_for_each(it, &ch->requests.busy) {
 		struct request *req = container_of(it, struct request, node);
 
-		if (req->state == REQUEST_EXECUTING)
+		if (!req->is_tmf)
 			cnt += scsi_task_give_up(&req->task);
 	}
 	if (cnt)
-		log_info("channel %u: the stores still have %u of its writes; "
-			 "later commands on the same blocks wait",
+		log_info("channel %u: %u of its writes may still change "
+			 "blocks; later commands on the same blocks wait",
 			 ch->number, cnt);
 }
 

@@ -493,6 +493,35 @@ static void command_that_waits_for_blocks_ends_at_once(void **state)
 	end(&in);
 }
 
+/* ---- data in place ---- */
+
+/* The fabric may still put the data of a write into the memory of the volume when
+ * its connection has ended. */
+static void nobody_reads_what_the_fabric_may_still_write(void **state)
+{
+	struct rig_cmd write = rig_write(RIG_RAM, 0, 1);
+	struct rig_cmd read = rig_read(RIG_RAM, 0, 1);
+	struct initiators in;
+	struct t_ini *other;
+	uint64_t tag;
+
+	begin(&in);
+	other = in.of[OTHER_NEXUS];
+	rig_clear_ua(in.of[SAME_CHANNEL], RIG_RAM, NULL);
+	rig_clear_ua(other, RIG_RAM, NULL);
+	t_fabric_hold_completions(in.rig->hub, true);
+	rig_send_rw(in.of[SAME_CHANNEL], &write, RIG_DIRECT, 0, BLK);
+	t_fabric_break(in.of[SAME_CHANNEL]->xp);
+	rig_settle(in.rig);
+	t_fabric_hold_completions(in.rig->hub, false);
+	tag = rig_send_rw(other, &read, RIG_DIRECT, BLK, BLK);
+	assert_null(t_ini_rsp(other, tag));
+	t_fabric_let_go(in.rig->hub, UINT32_MAX);
+	rig_settle(in.rig);
+	rig_expect_status(other, tag, SCSI_STATUS_GOOD);
+	end(&in);
+}
+
 int main(void)
 {
 	static struct t_table t;
@@ -503,5 +532,6 @@ int main(void)
 	T_ADD_ROWS(&t, unread_cases, unread_copy_is_fenced_too);
 	T_ADD_ROWS(&t, long_cases, long_command_stops_between_pieces);
 	T_ADD(&t, command_that_waits_for_blocks_ends_at_once);
+	T_ADD(&t, nobody_reads_what_the_fabric_may_still_write);
 	return t_run(&t);
 }
