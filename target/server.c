@@ -370,6 +370,11 @@ static int server_use_state(struct server *s,
 	return err;
 }
 
+static int server_open_id(struct server *s, struct error *e)
+{
+	return target_id_open(s->opt->state_dir, &s->target, e);
+}
+
 static int server_use_records(struct server *s, struct error *e)
 {
 	return server_use_state(s, server_open_records, e);
@@ -410,7 +415,7 @@ static int server_open_stores(struct server *s, struct error *e)
 	int err;
 
 	start_signals_begin(&signals);
-	err = target_id_open(s->opt->state_dir, &s->target, e);
+	err = server_use_state(s, server_open_id, e);
 	if (!err)
 		err = server_open_volumes(s, e);
 	if (!err)

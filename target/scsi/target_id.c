@@ -7,11 +7,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "protocol/scsi_vpd.h"
 
 /* The machine ID of systemd, or the host name. */
@@ -60,17 +58,12 @@ static int target_id_keep(const char *state_dir, struct target_id *ret)
 	_cleanup_close_ int dir =
 		open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char machine[LASTING_ID_SIZE];
-	int err;
 
 	if (dir < 0)
 		return -errno;
 	target_id_of_machine(machine);
-	err = lasting_id_get(dir, target_id_has_volumes(dir) ? machine : NULL,
-			     ret->text);
-	/* Root may have drawn it for the user that the target becomes. */
-	if (!err && fchmodat(dir, LASTING_ID_FILE, 0644, 0))
-		log_debug("chmod " LASTING_ID_FILE ": %s", strerror(errno));
-	return err;
+	return lasting_id_get(dir, target_id_has_volumes(dir) ? machine : NULL,
+			      ret->text);
 }
 
 int target_id_open(const char *state_dir, struct target_id *ret,

@@ -344,6 +344,16 @@ if [ "$(id -u)" = 0 ]; then
 	kill "$pid"
 	wait "$pid" && [ ! -s "$work/nobody.pid" ]
 	result "and leaves an empty PID file" $? "$(cat "$work/nobody.log")"
+	mkdir -m 700 "$work/theirs"
+	chown nobody "$work/theirs"
+	start theirs --user nobody --state-dir "$work/theirs" "${here[@]}" \
+		"${disk[@]}"
+	[ -s "$work/theirs/id" ] &&
+		[ -z "$(find "$work/theirs" ! -user nobody)" ]
+	result "root makes nothing in the directory of another user" $? \
+		"$(ls -l "$work/theirs" "$work/theirs.log")"
+	kill "$pid"
+	wait "$pid"
 else
 	skip "another user serves what root has opened" "not root"
 fi
