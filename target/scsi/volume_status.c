@@ -112,7 +112,7 @@ static void status_log(const struct volume *vol,
 	const char *end = volume_status_end(is);
 
 	if (end)
-		volume_log(LOG_ERROR, "volume-state", vol, "%s%s%s, %s",
+		volume_log(LOG_WARNING, "volume-state", vol, "%s%s%s, %s",
 			   volume_status_name(is->status), is->err ? ": " : "",
 			   is->err ? strerror(-is->err) : "", end);
 	else
