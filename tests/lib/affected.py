@@ -164,7 +164,9 @@ def affected_fuzz(build, changed):
     found = []
     for source, files in build.sources().items():
         name = re.fullmatch(r"tests/fuzz/fuzz_(\w+)\.c", source)
-        if name and near & {stem(f) for f in files if f != "tests/fuzz/fuzz.h"}:
+        # The others are sources that several targets share.
+        if name and os.path.exists(build.path("tests/fuzz/fuzz_" + name.group(1))) and \
+                near & {stem(f) for f in files if f != "tests/fuzz/fuzz.h"}:
             found.append(name.group(1))
     return sorted(found)
 
