@@ -277,6 +277,33 @@ static bool owes(struct volume *vol, const struct srp_port_id *port)
 	return is;
 }
 
+/* ---- many writers ---- */
+
+/* More initiators than there are entries, one after the other, each with a flush that
+ * succeeds. The last one has an entry of its own: what it is owed, no other is. */
+static void entries_are_used_again(void **state)
+{
+	struct volume *disk;
+
+	make_dir();
+	disk = open_disk(0, 1, "boot");
+	for (uint16_t i = 0; i < FLUSH_WRITERS + 1; i++) {
+		struct srp_port_id port = { .b = { 1, (uint8_t)(i >> 8),
+						   (uint8_t)i } };
+		struct flush_record *record = &disk->dev.record;
+
+		write_of(disk, &port);
+		flush_record_end(record, flush_record_begin(record), 0);
+	}
+	write_of(disk, &port_b);
+	fail_flush(disk);
+	restart_record(disk, "boot");
+	assert_true(owes(disk, &port_b));
+	assert_false(owes(disk, &port_a));
+	close_disk(disk);
+	remove_dir();
+}
+
 /* ---- the end ---- */
 
 static const struct rbp_plugin *file_plugin;
@@ -428,5 +455,6 @@ int main(void)
 	T_ADD(&t, record_goes_while_the_store_is_locked);
 	T_ADD_ROWS(&t, number_cases, debt_is_of_the_disk_and_not_of_its_number);
 	T_ADD(&t, damaged_record_tells_each_once);
+	T_ADD(&t, entries_are_used_again);
 	return t_run(&t);
 }
