@@ -348,6 +348,39 @@ static void logins_are_limited(void **state)
 	rig_destroy(rig);
 }
 
+/* A login that is refused while it is half open no longer counts as half open. Its
+ * address has other connections, so the count of the address goes on. */
+static void refused_login_makes_room(void **state)
+{
+	static const struct limit_case row = { .same_host = true };
+	struct rig_options opt = { .limits = { 9, 9, 9, 1, 9 } };
+	struct rig *rig = rig_create(&opt);
+	struct t_ini *old = come_as(rig, &row, 0, SRP_MULTICHAN_MULTI);
+	struct t_ini *other = come_as(rig, &row, 1, SRP_MULTICHAN_MULTI);
+	struct t_ini *refused;
+	struct t_ini *newer;
+	struct t_ini *ch;
+
+	rig_expect_alive(old);
+	rig_expect_alive(other);
+	t_store.hold = true;
+	refused = half_open(rig, old, &row, 0);
+	newer = come_as(rig, &row, 0, SRP_MULTICHAN_SINGLE);
+	assert_true(refused->rejected);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_expect_alive(newer);
+	ch = come_as(rig, &row, 2, SRP_MULTICHAN_MULTI);
+	rig_expect_alive(ch);
+	rig_chan_free(ch);
+	rig_chan_free(newer);
+	rig_chan_free(refused);
+	rig_chan_free(other);
+	rig_chan_free(old);
+	assert_true(list_empty(&rig->target.port.quotas));
+	rig_destroy(rig);
+}
+
 /* A login that replaces a session succeeds even if the target is full. */
 static void replacing_login_needs_no_room(void **state)
 {
@@ -479,6 +512,7 @@ int main(void)
 	T_ADD(&t, initiator_that_is_gone_is_noticed);
 	T_ADD(&t, idle_initiator_is_left_alone);
 	T_ADD_ROWS(&t, limit_cases, logins_are_limited);
+	T_ADD(&t, refused_login_makes_room);
 	T_ADD(&t, replacing_login_needs_no_room);
 	T_ADD(&t, flood_of_logins_harms_nobody);
 	T_ADD(&t, host_that_comes_and_goes_does_not_fill_the_log);
