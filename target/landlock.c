@@ -126,6 +126,21 @@ static void allow_options(struct ruleset *r, const struct target_options *opt)
 	allow_dir_of(r, opt->pidfile, LANDLOCK_ACCESS_FS_REMOVE_FILE);
 }
 
+/* What changes while it runs need. A file that is replaced is another one, so the
+ * directory of the configuration is named, and not the file. */
+static void allow_changes(struct ruleset *r, const struct target_options *opt)
+{
+	/* Only a client of the control socket saves. */
+	const uint64_t saves = opt->control ? WRITES | NAMES : 0;
+
+	allow_dir_of(r, opt->config, READS | saves);
+	allow_dir_of(r, opt->control, LANDLOCK_ACCESS_FS_REMOVE_FILE);
+	if (opt->discovery_key_file)
+		allow(r, opt->discovery_key_file, READS);
+	if (opt->volumes_from)
+		allow(r, opt->volumes_from, READS | WRITES);
+}
+
 static int landlock_restrict(struct ruleset *r)
 {
 	if (r->err)
@@ -143,6 +158,11 @@ int landlock_enter(const struct target_options *opt, bool all_reads,
 	struct ruleset r = { 0 };
 	int err;
 
+	if (version < 1 && opt->volumes_from)
+		return error_set(e, -EOPNOTSUPP,
+				 "--volumes-from '%s': this kernel has no "
+				 "Landlock (Linux 5.13); leave it out",
+				 opt->volumes_from);
 	if (version < 1) {
 		log_info("this kernel has no Landlock: what files the target "
 			 "can open depends on its user alone");
@@ -160,6 +180,8 @@ int landlock_enter(const struct target_options *opt, bool all_reads,
 	if (!err) {
 		allow_system(&r);
 		allow_options(&r, opt);
+		if (opt->control || opt->config)
+			allow_changes(&r, opt);
 		err = landlock_restrict(&r);
 		close(r.fd);
 	}

@@ -2,8 +2,8 @@
 /*
  * Which files the process can still open by path, from then on: what the kernel's
  * Landlock allows (landlock(7)). What is open already, such as the volumes, stays open.
- * It is for a target that nothing changes while it runs: a control socket or a
- * configuration file can name any file later, which the target must then open.
+ * A control socket or a configuration file can name any file later, which the target must
+ * then open: so with one of them it is only for a target with --volumes-from.
  */
 #ifndef TARGET_LANDLOCK_H
 #define TARGET_LANDLOCK_H
@@ -19,7 +19,8 @@
  * may read any file, because its configuration, keys and certificates can be anywhere.
  *
  * Thread: setup, before other threads. Return: 0, also on a kernel without Landlock,
- * which the log says; or -errno with one clause in @e.
+ * which the log says; or -errno with one clause in @e: -EOPNOTSUPP on such a kernel with
+ * --volumes-from.
  */
 int landlock_enter(const struct target_options *opt, bool all_reads,
 		   struct error *e);

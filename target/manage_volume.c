@@ -137,6 +137,11 @@ static int manage_open(struct manage_volume *v)
 	err = volume_open(v->spec, v->lun, v->s->target.text, &v->vol, &v->e);
 	if (err) {
 		v->vol = NULL;
+		if (err == -EACCES && v->s->opt->volumes_from)
+			error_add(&v->e,
+				  "; this target opens new files only below "
+				  "--volumes-from %s",
+				  v->s->opt->volumes_from);
 		return err;
 	}
 	err = manage_check_others(v);

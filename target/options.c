@@ -476,6 +476,16 @@ static const struct option_row target_rows[] = {
 		  "Without this option, *rdma-target* refuses APTPL and SP, and forgets an\n"
 		  "unfinished job.",
 	  OPTION_AT(target_options, state_dir) },
+	{ .name = "volumes-from",
+	  .type = OPTION_DIR,
+	  .value = "DIR",
+	  .dflt_text = "what the user may open",
+	  .help = "While it runs, open new volumes only below _DIR_, also "
+		  "with *--control* or *--config*.",
+	  .more = "Landlock then closes all other files; see *RIGHTS*. _DIR_ must not be one that holds\n"
+		  "other files of the user. A link in it is followed only to a file below it: for a\n"
+		  "block device, name the volume at the start.",
+	  OPTION_AT(target_options, volumes_from) },
 	OPTION_ROW_PIDFILE(
 		target_options,
 		.help = "Write the process ID to _FILE_ when ready.",
@@ -611,6 +621,13 @@ static const char *target_options_conflict(const struct target_options *opt,
 		error_refuse(e, "there is no --config to save to");
 		return "auto-save";
 	}
+	if (opt->volumes_from && (opt->no_sandbox || !HAVE_SANDBOX)) {
+		error_refuse(e,
+			     "'%s': without the sandbox, nothing closes "
+			     "other files",
+			     opt->volumes_from);
+		return "volumes-from";
+	}
 	if (opt->check_plugin && opt->backing_cnt > 1) {
 		error_refuse(e, "it serves nothing: leave out --backing");
 		return "check-plugin";
@@ -626,21 +643,20 @@ static const char *target_options_conflict(const struct target_options *opt,
 	return NULL;
 }
 
-static bool target_options_check_state_dir(const struct target_options *opt,
-					   struct error *e)
+static bool target_options_check_dir(const char *dir, struct error *e)
 {
 	struct stat st;
 
-	if (!opt->state_dir)
+	if (!dir)
 		return true;
-	if (stat(opt->state_dir, &st))
+	if (stat(dir, &st))
 		return error_refuse(
-			e, "'%s': %s", opt->state_dir,
+			e, "'%s': %s", dir,
 			errno == ENOENT ? "does not exist; create it first, "
 					  "for the user of rdma-target"
 					: strerror(errno));
 	return S_ISDIR(st.st_mode) ||
-	       error_refuse(e, "'%s': not a directory", opt->state_dir);
+	       error_refuse(e, "'%s': not a directory", dir);
 }
 
 /* Looks at what options name, with the rights of the user that starts the target. Not when
@@ -649,8 +665,10 @@ static bool target_options_check_state_dir(const struct target_options *opt,
 static const char *target_options_look(struct target_options *opt,
 				       struct error *e)
 {
-	if (!target_options_check_state_dir(opt, e))
+	if (!target_options_check_dir(opt->state_dir, e))
 		return "state-dir";
+	if (!target_options_check_dir(opt->volumes_from, e))
+		return "volumes-from";
 	if (opt->discovery_key_file &&
 	    hmac_key_read(opt->discovery_key_file, &opt->discovery_key, e))
 		return "discovery-key";

@@ -55,9 +55,11 @@ struct target_options {
 	const char *user; /* NULL: do not change it; borrowed, as all texts
 			       * here */
 	bool no_sandbox;
-	bool check_plugin;     /* check backings[0] and serve nothing */
-	const char *pidfile;   /* NULL: none */
-	const char *state_dir; /* NULL: none */
+	bool check_plugin;	  /* check backings[0] and serve nothing */
+	const char *pidfile;	  /* NULL: none */
+	const char *state_dir;	  /* NULL: none */
+	const char *volumes_from; /* volumes added live are below it; NULL:
+				   * anywhere */
 	enum log_level log_level;
 	const char *config;  /* the configuration file; NULL: none */
 	const char *check;   /* check this configuration, serve nothing */

@@ -393,13 +393,15 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 	if (s->opt->no_sandbox)
 		return 0;
 #if HAVE_SANDBOX
-	/* A change while the target runs may name any file. */
-	if (s->manage && geteuid() == 0)
+	if (!s->manage || s->opt->volumes_from) {
+		if (landlock_enter(s->opt, s->network, e))
+			return e->err;
+	} else if (geteuid() == 0) {
+		/* A change while the target runs may name any file. */
 		log_notice("runs as root: whoever takes over this process can "
 			   "open the files of root; use rdma-target.service, "
-			   "or --user");
-	if (!s->manage && landlock_enter(s->opt, s->network, e))
-		return e->err;
+			   "--volumes-from, or --user");
+	}
 	return sandbox_enter(s->network, s->manage, s->responder, e);
 #else
 	log_info("this build has no sandbox");

@@ -92,6 +92,27 @@ else
 	t_check 'it may open again what it serves' \
 		opens "read:$T/served" --backing "$T/served,name=s"
 	t_check 'the file is whole' secret_is_whole
+
+	# The same where a change may add volumes.
+	mkdir "$T/from" "$T/conf"
+	truncate -s 1M "$T/from/added" "$T/away/other"
+	echo '{}' >"$T/conf/c.json"
+	set -- --control "$T/ctl" --config "$T/conf/c.json" --volumes-from "$T/from"
+	t_check 'with --volumes-from, it reads no other file' \
+		opens_not "read:$T/away/secret" "$@"
+	t_check 'it writes to none' opens_not "write:$T/away/secret" "$@"
+	t_check 'it opens what may be added' opens "read:$T/from/added" "$@"
+	t_check 'without, it reads any file of its user' \
+		opens "read:$T/away/secret" --control "$T/ctl"
+	t_target "$@" --backing ram:1M
+	t_check 'a volume in the directory is added' \
+		rdma-ctl --control "$T/ctl" volume add "$T/from/added,name=added"
+	t_refused 'no other is' "only below --volumes-from $T/from" \
+		rdma-ctl --control "$T/ctl" volume add "$T/away/other,name=other"
+	t_check 'the configuration is saved' rdma-ctl --control "$T/ctl" save
+	t_check 'and read again' rdma-ctl --control "$T/ctl" reload
+	t_target_stop TERM
+	t_check 'the control socket is removed' test ! -e "$T/ctl"
 fi
 t_check 'it makes no socket' calls_not socket socket
 t_check 'it runs no program' calls_not execve exec

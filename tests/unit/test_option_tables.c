@@ -211,6 +211,7 @@ static const struct {
 	{ "poll-us", "200; with one processor 0" },
 	{ "buffers", "32M, or 8M for each thread if that is more" },
 	{ "state-dir", "none survives" },
+	{ "volumes-from", "what the user may open" },
 	{ "channels", "2 over RDMA; 1 over TCP or with one processor" },
 	{ "subtype", "rdma-block" },
 	{ "uid", "the user that mounts" },
@@ -255,6 +256,7 @@ static void defaults_in_words_are_real(void **state)
 	assert_int_equal(OPTIONS_BUFFERS_THREAD, 8 << 20);
 	assert_int_equal(o.target.poll_us, cpus > 1 ? 200 : 0);
 	assert_null(o.target.state_dir);
+	assert_null(o.target.volumes_from);
 	assert_string_equal(o.target.discovery, "on");
 	target_options_free(&o.target);
 	assert_true(begin_discover(&o));
