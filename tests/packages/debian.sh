@@ -168,7 +168,7 @@ scripts_say() { # SCRIPT ARGUMENT...
 }
 stubs() {
 	mkdir -p "$T/stubs"
-	for name in deb-systemd-invoke deb-systemd-helper systemctl py3compile \
+	for name in deb-systemd-invoke deb-systemd-helper systemctl systemd-sysusers py3compile \
 		py3clean; do
 		printf '#!/bin/sh\necho "%s $*" >>"%s/calls"\n' $name "$T" \
 			>"$T/stubs/$name" && chmod 755 "$T/stubs/$name" || return 1
