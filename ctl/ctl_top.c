@@ -143,12 +143,18 @@ static void top_free(struct top_sample *s)
 static enum ctl_exit top_ask(const struct ctl_options *opt,
 			     struct top_sample *ret, struct error *e)
 {
+	enum ctl_exit code;
+	sigset_t resize;
 	json_t *out;
 	json_t *metric;
 	size_t i;
-	enum ctl_exit code =
-		ctl_call(opt, "GetMetrics", json_object(), &out, e);
 
+	/* Of curses, whose handler would end a call that waits. */
+	sigemptyset(&resize);
+	sigaddset(&resize, SIGWINCH);
+	sigprocmask(SIG_BLOCK, &resize, NULL);
+	code = ctl_call(opt, "GetMetrics", json_object(), &out, e);
+	sigprocmask(SIG_UNBLOCK, &resize, NULL);
 	memset(ret, 0, sizeof(*ret));
 	ret->at_ns = ticks_clock_ns();
 	if (code != CTL_DONE)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-rdma-ctl top on a terminal: `top.py END COMMAND...` runs COMMAND on a
-pseudo-terminal, types keys, waits for their effect, and ends it. END is "key"
-or the name of a signal. The terminal must have its old state then.
+rdma-ctl top on a terminal: `top.py TARGET END COMMAND...` runs COMMAND on a
+pseudo-terminal, types keys, waits for their effect, and ends it. TARGET is the
+process of its target. END is "key" or the name of a signal. The terminal must have
+its old state then.
 """
 
 import fcntl
@@ -32,16 +33,25 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ,
                     struct.pack('HHHH', lines, columns, 0, 0))
 
+    def read(self, what):
+        try:
+            self.seen += os.read(self.fd, 65536)
+        except OSError:
+            sys.exit(f'it ended before {what}: {self.seen!r}')
+
     def wait_for(self, pattern, what):
         """The output since the last one."""
         while not re.search(pattern, self.seen):
             if not select.select([self.fd], [], [], 60)[0]:
                 sys.exit(f'no {what}: {self.seen!r}')
-            try:
-                self.seen += os.read(self.fd, 65536)
-            except OSError:
-                sys.exit(f'it ended before {what}: {self.seen!r}')
+            self.read(what)
         self.seen = b''
+
+    def is_drawn(self):
+        if not select.select([self.fd], [], [], 1)[0]:
+            return False
+        self.read('the target went on')
+        return True
 
     def type(self, keys, pattern, what):
         os.write(self.fd, keys)
@@ -65,8 +75,8 @@ class Terminal:
 
 
 def main():
-    t = Terminal(sys.argv[2:])
-    was = termios.tcgetattr(t.fd)
+    target = int(sys.argv[1])
+    t = Terminal(sys.argv[3:])
     t.wait_for(rb'VOLUME', 'head of volumes')
     t.type(b's', rb'INITIATOR', 'head of initiators')
     t.type(b'v', rb'VOLUME', 'head of volumes again')
@@ -76,17 +86,26 @@ def main():
     t.type(b'/', rb'filter', 'question for the filter')
     os.write(t.fd, b'nothing\n')
     t.wait_for(rb'nothing', 'filter')
+    # It waits for a target that does not answer, and gets another size.
+    os.kill(target, signal.SIGSTOP)
+    columns = 100
+    t.resize(24, columns)
+    while t.is_drawn():
+        columns ^= 1
+        t.resize(24, columns)
+    os.kill(target, signal.SIGCONT)
+    t.wait_for(rb'VOLUME', 'screen after a wait for the target')
     # The stages fit a terminal of the usual width.
     t.resize(24, 80)
     t.wait_for(rb'VOLUME[^\r\n]* queue +fetch +backend +respond', 'all stages')
     t.resize(10, 60)
     t.wait_for(rb'VOLUME|rdma-target', 'screen of another size')
-    code, during = t.end(sys.argv[1])
+    code, during = t.end(sys.argv[2])
     if code != 0:
         sys.exit(f'it ended with {code}: {t.seen!r}')
     if LEAVE not in t.seen or SHOW_CURSOR not in t.seen:
         sys.exit(f'the screen was left as it was: {t.seen!r}')
-    if during[3] == was[3]:
+    if during[3] & termios.ICANON:
         sys.exit('it never took the keys one by one')
 
 

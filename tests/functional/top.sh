@@ -7,7 +7,7 @@ here=${0%/*}
 S=$T/control
 t_target --backing ram:16M,name=a --backing ram:16M,name=b --control "$S"
 top() { rdma-ctl --control "$S" top "$@"; }
-on_terminal() { python3 "$here/top.py" "$1" rdma-ctl --control "$S" top 0.2; }
+on_terminal() { python3 "$here/top.py" "$T_TARGET" "$1" rdma-ctl --control "$S" top 0.2; }
 
 lines() {
 	top 0.1 2 >"$T/lines" &&
