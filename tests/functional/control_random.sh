@@ -113,7 +113,7 @@ t_pids="$t_pids $!"
 t_wait_for 10 grep -q "^rdma-fuse: $T/mnt" "$T/fuse.log" || t_bail 'no mount'
 fio --name=v --filename="$T/mnt/stays" --size=16M --bs=16k --rw=randwrite \
 	--verify=crc32c --verify_fatal=1 --do_verify=1 --loops=1000000 --iodepth=8 \
-	--ioengine=libaio --direct=1 --verify_state_save=0 >"$T/fio" 2>&1 &
+	--ioengine=libaio --direct=1 --rate_iops=300 --verify_state_save=0 >"$T/fio" 2>&1 &
 fio=$!
 bad=0 kills=0 finished=0
 for ((round = 0; round < ROUNDS && bad == 0; round++)); do

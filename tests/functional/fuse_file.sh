@@ -6,7 +6,7 @@ t_needs_fuse
 
 M=$T/mnt
 F=$M/disk
-SIZE=$((256 << 20))
+SIZE=$((64 << 20))
 mkdir "$M"
 truncate -s $SIZE "$T/disk.img"
 t_target --backing "$T/disk.img,name=disk" --backing ram:64M,name=scratch
@@ -97,9 +97,9 @@ zero_range() {
 t_check 'fallocate -z zeroes' zero_range
 t_check 'fallocate within the size changes nothing' fallocate -l 1M "$F"
 t_check 'fallocate beyond the size says so' \
-	fails 'too large' fallocate -o 255M -l 2M "$F"
+	fails 'too large' fallocate -o 63M -l 2M "$F"
 t_check 'a hole may reach beyond the size' \
-	fallocate -p -o 255M -l 4M "$F"
+	fallocate -p -o 63M -l 4M "$F"
 
 finds_holes() {
 	fallocate -p -o 0 -l $SIZE "$F"
@@ -111,8 +111,8 @@ assert os.lseek(fd, 5, os.SEEK_HOLE) == 5
 assert os.lseek(fd, 0, os.SEEK_DATA) == 16 * m
 assert os.lseek(fd, 16 * m + 3, os.SEEK_DATA) == 16 * m + 3
 assert os.lseek(fd, 16 * m, os.SEEK_HOLE) == 17 * m
-assert os.lseek(fd, 0, os.SEEK_END) == 256 * m
-for pos in 17 * m, 256 * m, 300 * m:
+assert os.lseek(fd, 0, os.SEEK_END) == 64 * m
+for pos in 17 * m, 64 * m, 80 * m:
     try:
         os.lseek(fd, pos, os.SEEK_DATA)
         sys.exit('data at %d' % pos)
@@ -202,7 +202,7 @@ t_check 'appending says EFBIG' \
 # ---- cp
 
 copies_dense() {
-	dd if=/dev/urandom of="$T/image" bs=1M count=256 status=none
+	dd if=/dev/urandom of="$T/image" bs=1M count=64 status=none
 	cp "$T/image" "$F" && cp "$F" "$T/back" && same "$T/image" "$T/back"
 }
 t_check 'cp of an image, and back' copies_dense
@@ -238,7 +238,7 @@ tried() {
 	fi
 }
 # The image has holes, and the file has old data at these places.
-old_data() { random 0 $((300 << 20)); }
+old_data() { random 0 $((SIZE + (1 << 20))); }
 
 qemu_img_convert() { # ARG...
 	old_data

@@ -12,7 +12,7 @@ PROM=$T/prom/mount.prom
 
 # value NAME LABELS WANTED: waits for the file that is written after the last change
 value() {
-	[ "$(python3 "$here/exposition.py" --value "rdma_fuse_$1{mount=\"$M\"$2}" <"$PROM")" = "$3" ]
+	grep -Fqx "rdma_fuse_$1{mount=\"$M\"$2} $3" "$PROM"
 }
 becomes() { t_wait_for 20 value "$@" || { cat "$PROM" && false; }; }
 is_good() { python3 "$here/exposition.py" <"$PROM"; }
