@@ -34,7 +34,7 @@ void plugin_io_enter(struct rbp_queue *q, struct block_io *bio);
 /* Functions of rbp_host, which take handles. Thread: of the first any. */
 void plugin_io_done(struct rbp_io *io, int res);
 struct rbp_io *plugin_io_child(struct rbp_io *io);
-void plugin_io_below(struct rbp_io *child);
+void plugin_io_below(struct rbp_io *io);
 void plugin_io_forward(struct rbp_io *io);
 
 #endif
