@@ -35,14 +35,14 @@ dd if=/dev/zero of="$M/a" bs=64k count=3 conv=notrunc oflag=direct status=none
 dd if="$M/a" of=/dev/null bs=4k count=7 iflag=direct status=none
 sync -d "$M/a"
 ! dd if="$M/bad" of=/dev/null bs=4k count=1 iflag=direct status=none 2>/dev/null
-t_check 'it counts reads' becomes volume_requests_total ',op="read",volume="a"' 7
+t_check 'it counts reads' becomes volume_requests_total ',volume="a",op="read"' 7
 t_check 'it is an exposition' is_good
 t_check 'nothing lies beside it' sh -c "[ \"\$(ls '$T/prom')\" = mount.prom ]"
-t_check 'bytes read' value volume_data_bytes_total ',op="read",volume="a"' 28672
-t_check 'bytes written' value volume_data_bytes_total ',op="write",volume="a"' 196608
-t_check 'flushes' value volume_requests_total ',op="flush",volume="a"' 1
-t_check 'times of all reads' value volume_request_seconds_count ',op="read",volume="a"' 7
-t_check 'what failed' value volume_errors_total ',op="read",volume="bad"' 1
+t_check 'bytes read' value volume_data_bytes_total ',volume="a",op="read"' 28672
+t_check 'bytes written' value volume_data_bytes_total ',volume="a",op="write"' 196608
+t_check 'flushes' value volume_requests_total ',volume="a",op="flush"' 1
+t_check 'times of all reads' value volume_request_seconds_count ',volume="a",op="read"' 7
+t_check 'what failed' value volume_errors_total ',volume="bad",op="read"' 1
 t_check 'the size' value volume_size_bytes ',volume="bad"' 524288
 t_check 'that it is connected' value connected '' 1
 
