@@ -34,7 +34,7 @@ d_alone() {
 			echo '1..0 # SKIP no namespaces of its own possible'
 			exit 0
 		}
-		exec env D_ALONE=1 unshare -nmpfu --mount-proc --kill-child bash "$0"
+		exec env D_ALONE=1 T_ALONE=yes unshare -nmpfu --mount-proc --kill-child bash "$0"
 	fi
 	ip link set lo up
 }

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 t_needs_fuse
 command -v python3 >/dev/null || t_skip_all 'no python3 here'
-[ "$(cat /sys/module/fuse/parameters/enable_uring 2>/dev/null)" != Y ] ||
+[ -w "$T_ENABLE" ] || [ "$(cat "$T_ENABLE" 2>/dev/null)" != Y ] ||
 	t_skip_all 'over io_uring requests that wait keep their places'
 
 M=$T/mnt
@@ -14,8 +14,10 @@ mkdir "$M"
 t_target --backing ram:64M,name=disk --backing ram:64M,name=other \
 	--backing ram:64M,name=stuck,fault=write:stuck
 
-# Without a time limit for answers: a request that hangs stays.
-start_client() {
+# Without a time limit for answers: a request that hangs stays. Over io_uring, requests
+# that wait would keep their places.
+start_client() { t_offering N mount_and_wait "$@"; }
+mount_and_wait() {
 	t_mounts="$t_mounts $M"
 	rdma-fuse -f --io-timeout off "$@" "$M" 2>"$L" &
 	client=$!

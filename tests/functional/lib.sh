@@ -3,7 +3,9 @@
 # this file first. $BUILD is the build directory. T_HOST says how to reach the
 # target, e.g. srp+rdma://10.0.0.1 (default: srp+tcp://127.0.0.1). T_THREADS is
 # the target's number of threads. With T_URING, mounts use FUSE over io_uring.
-# T_KEEP keeps the scratch directory.
+# T_KEEP keeps the scratch directory. With T_ALONE=1, the test has a network of
+# its own if that is possible, and T_ALONE is then "yes": no port is in use, and
+# no target of another test answers.
 #
 #   t_target ARG...       start rdma-target, wait until it serves; sets $URI
 #   t_target_stop SIGNAL  send it a signal, and wait for its end
@@ -20,6 +22,10 @@
 # mounts are unmounted, whatever happened.
 
 set -u
+if [ "${T_ALONE-}" = 1 ] && unshare -n true 2>/dev/null; then
+	T_ALONE=yes exec unshare -n sh -c 'ip link set lo up && exec "$0" "$@"' \
+		"$0" "$@"
+fi
 : "${BUILD:?the build directory}"
 PATH="$BUILD/target:$BUILD/ctl:$BUILD/fuse:$BUILD/initiator:$BUILD/copy:$BUILD/discover:$BUILD/doctor:$PATH:/usr/sbin:/sbin"
 
@@ -197,7 +203,7 @@ t_target_again() {
 t_mount() {
 	for t_dir in "$@"; do :; done # the last
 	t_mounts="$t_mounts $t_dir"
-	rdma-fuse "$@"
+	${T_URING:+t_offering Y} rdma-fuse "$@"
 }
 
 # Expects that nothing of ours is mounted at DIR.
@@ -205,23 +211,33 @@ t_not_mounted() {
 	! grep -q " $1 fuse" /proc/self/mounts
 }
 
-# The kernel offers FUSE over io_uring to all mounts of the machine or to none.
-# One test at a time may change this, and restores the old value.
+# The kernel offers FUSE over io_uring to all mounts of the machine or to none. A mount
+# keeps what it was offered.
 T_ENABLE=/sys/module/fuse/parameters/enable_uring
 t_uring_was=
 
-t_uring_on() {
-	[ "$(id -u)" = 0 ] || t_skip_all 'needs root to set fuse.enable_uring'
-	[ -w "$T_ENABLE" ] || t_skip_all 'no FUSE over io_uring here (Linux 6.14)'
+# t_offering Y|N CMD...: mounts by a command, while the kernel offers it or does not. The
+# command waits for the mount. One test at a time may change this. Without the right to
+# do so, only the command runs.
+t_offering() {
+	[ -w "$T_ENABLE" ] || { shift && "$@"; return; }
 	mkdir -p /run/lock
 	exec 9>/run/lock/rdma-block.uring
 	flock 9
 	t_uring_was=$(cat "$T_ENABLE")
-	echo Y >"$T_ENABLE"
+	echo "$1" >"$T_ENABLE"
+	shift
+	"$@" 9>&-
+	t_status=$?
+	t_uring_restore
+	return $t_status
 }
 
 t_uring_restore() {
-	[ -z "$t_uring_was" ] || echo "$t_uring_was" >"$T_ENABLE"
+	[ -n "$t_uring_was" ] || return 0
+	echo "$t_uring_was" >"$T_ENABLE"
+	t_uring_was=
+	exec 9>&-
 }
 
 # The mode that Debian sets. Without udev, only root may have access.
@@ -233,5 +249,7 @@ t_needs_fuse() {
 	[ -e /dev/fuse ] || t_skip_all 'no /dev/fuse here'
 	command -v fusermount3 >/dev/null || t_skip_all 'no fusermount3 here'
 	{ true <>/dev/fuse; } 2>/dev/null || t_skip_all 'may not open /dev/fuse'
-	[ -z "${T_URING:-}" ] || t_uring_on
+	[ -n "${T_URING-}" ] || return 0
+	[ "$(id -u)" = 0 ] || t_skip_all 'needs root to set fuse.enable_uring'
+	[ -w "$T_ENABLE" ] || t_skip_all 'no FUSE over io_uring here (Linux 6.14)'
 }
