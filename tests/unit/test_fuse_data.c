@@ -225,6 +225,9 @@ static void a_thread_of_the_kernel_copies_large_answers(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 
+	/* Those of rings that tests before have closed end when they want. */
+	while (helpers())
+		sched_yield();
 	fill(r);
 	dev_answers(r->dev)->handed_min = 65537;
 	assert_int_equal(rig_read(r, 0, 65536), 0);
