@@ -113,15 +113,15 @@ if [ "$(id -u)" = 0 ] && t_users_may_mount; then
 	mkdir "$T/theirs"
 	# A user may have no access to the build directory.
 	cp "$BUILD/fuse/rdma-fuse" "$T/rdma-fuse"
-	not_owner() {
-		setpriv --reuid=nobody --regid=nogroup --clear-groups \
-			"$T/rdma-fuse" "$URI" "$T/theirs"
+	install -d -o nobody -m 700 "$T/nobody"
+	as_nobody() {
+		STATE_DIRECTORY=$T/nobody setpriv --reuid=nobody --regid=nogroup \
+			--clear-groups "$T/rdma-fuse" "$@" "$URI" "$T/theirs"
 	}
-	t_refused 'a mount point of somebody else' "cannot mount $T/theirs: .*" not_owner
+	t_refused 'a mount point of somebody else' "cannot mount $T/theirs: .*" as_nobody
 	allow_other() {
 		chown nobody "$T/theirs"
-		setpriv --reuid=nobody --regid=nogroup --clear-groups \
-			"$T/rdma-fuse" -o allow_other "$URI" "$T/theirs"
+		as_nobody -o allow_other
 	}
 	if grep -q '^user_allow_other' /etc/fuse.conf 2>/dev/null; then
 		t_skip 'allow_other that is not allowed' 'it is allowed here'
