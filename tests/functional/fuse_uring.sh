@@ -54,11 +54,16 @@ connection() { # the directory of the mount in the kernel's control file system
 		"s|^[0-9]* [0-9]* [0-9]*:\([0-9]*\) / $M .*|\1|p" \
 		/proc/self/mountinfo)"
 }
-request_waits() { [ "$(cat "$1/waiting")" -gt 0 ]; }
+# Those whose answers the client has already do not count: it would be awake.
+request_waits() {
+	[ "$(cat "$1/waiting")" -gt 0 ] &&
+		! grep -q '^State:.[^S]' "/proc/$client/task"/*/status &&
+		[ "$(cat "$1/waiting")" -gt 0 ]
+}
 
 # ---- the interface in use
 
-is_used() { [ "$(attr requests)" = io_uring ] && grep 'over io_uring: ' "$L"; }
+is_used() { cat "$L" && [ "$(attr requests)" = io_uring ] && grep -q "over io_uring: " "$L"; }
 # Only INIT and FORGET requests come through read().
 start_client
 t_check 'it is used, and says so' is_used
@@ -131,7 +136,7 @@ stopped() { # requests that the target has get no answer for a while
 t_check 'cut short by a second signal' stopped
 
 again() {
-	start_client && [ "$(attr requests)" = io_uring ] && verified &&
+	start_client && is_used && verified &&
 		fusermount3 -u "$M" && ended "$client" 0
 }
 t_check 'and all goes on as before' again
