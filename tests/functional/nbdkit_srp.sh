@@ -78,7 +78,7 @@ logs_in_as_one() {
 	grep -o 'login of 0x[0-9a-f]*' "$T/target.log" | sort >"$T/logins"
 	[ "$(wc -l <"$T/logins")" = 2 ] && [ "$(sort -u "$T/logins" | wc -l)" = 1 ]
 }
-t_check 'it is the same initiator at each login' logs_in_as_one
+t_check 'it is the same initiator at each login' t_wait_for 10 logs_in_as_one
 t_check 'nbdinfo: the size' info_has export-size 16777216 "$U"
 for flag in can_multi_conn can_flush can_fua can_trim can_zero; do
 	t_check "nbdinfo: $flag" info_has $flag true "$U"
