@@ -654,16 +654,16 @@ t_pids="$t_pids $DAEMON"
 running() { ls "$C/running" | wc -l; }
 queries() { grep -c query "$T/forger"; }
 few_at_once() {
-	t_wait_for 20 eval '[ "$(running)" -ge 8 ]' || return 1
+	t_wait_for 60 eval '[ "$(running)" -ge 8 ]' || return 1
 	# Until it has gone through all targets once more.
 	more=$(($(queries) + 5))
-	t_wait_for 20 eval '[ "$(queries)" -ge $more ]' && is 8 "$(running)"
+	t_wait_for 60 eval '[ "$(queries)" -ge $more ]' && is 8 "$(running)"
 }
 t_check 'of twenty targets, eight are mounted at once' few_at_once
 others_follow() {
 	touch "$C/go"
 	for n in $(seq 20); do
-		t_wait_for 20 grep -q "^.*forged$n: .* failed; trying again in 1 s" \
+		t_wait_for 60 grep -q "^.*forged$n: .* failed; trying again in 1 s" \
 			"$T/log.daemon" || return 1
 	done
 	is 8 "$(sort -n "$C/most" | tail -n 1)"
