@@ -198,6 +198,7 @@ t_check 'by multicast, where it listens on all addresses' \
 	over_v1 --carrier multicast -i v1
 t_check 'by unicast' over_v1 "192.0.2.1:$PORT"
 stop "$SERVER"
+{ echo 1 >/proc/sys/net/ipv6/bindv6only; } 2>/dev/null
 for host in 0.0.0.0 '[::]'; do
 	serve --listen "srp+tcp://$host:5555"
 	t_check "by multicast, where it listens at $host and the group's port" \
@@ -207,6 +208,8 @@ import json, sys
 t, = json.load(sys.stdin)["targets"]
 print(*t["answered_by"], t["addresses"][0]["uri"])')"
 	t_check 'and by unicast' there rdma-discover 192.0.2.1
+	t_check 'and it takes logins over IPv4, whatever bindv6only says' \
+		there rdma-info srp+tcp://192.0.2.1:5555
 	stop "$SERVER"
 done
 serve --listen "srp+tcp://0.0.0.0:$PORT"

@@ -298,6 +298,7 @@ static int tcp_listen_open_socket(struct tcp_listener *l,
 	if (l->fd < 0)
 		return -errno;
 	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	tcp_take_ipv4(l->fd, addr->sa_family);
 	/* Accepted sockets inherit these. */
 	tcp_no_delay(l->fd);
 	tcp_keep_alive(l->fd, l->base.xp->cfg.keepalive_ms);

@@ -37,6 +37,12 @@ static bool socket_is_loopback(const struct sockaddr *addr)
 	       IN6_IS_ADDR_LOOPBACK(&sin6->sin6_addr);
 }
 
+void tcp_take_ipv4(int fd, int family)
+{
+	if (family == AF_INET6)
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+}
+
 void tcp_control_loopback(int fd, const struct sockaddr *addr)
 {
 	/* Every kernel has it, and every process may choose it. */

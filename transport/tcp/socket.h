@@ -15,6 +15,9 @@ void tcp_no_delay(int fd);
  * socket accepts inherits this.
  */
 void tcp_keep_alive(int fd, unsigned int keepalive_ms);
+/* The IPv6 wildcard includes IPv4, whatever net.ipv6.bindv6only says. Call it before @fd
+ * is bound to an address of @family. */
+void tcp_take_ipv4(int fd, int family);
 /*
  * Call it before @fd connects or listens, with the address that @fd will use.
  * On a loopback address, @fd then uses no congestion control that paces, as BBR

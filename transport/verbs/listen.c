@@ -65,6 +65,8 @@ static int listener_errno(int err, const struct sockaddr *addr)
 
 static int listener_start(struct vb_xp *vx, struct vb_listener *l)
 {
+	/* Whatever net.ipv6.bindv6only says. */
+	int only_ipv6 = 0;
 	int err;
 
 	if (!vx->cm)
@@ -74,7 +76,9 @@ static int listener_start(struct vb_xp *vx, struct vb_listener *l)
 		l->cm.id = NULL;
 		return err;
 	}
-	if (rdma_bind_addr(l->cm.id, (struct sockaddr *)&l->addr) == 0 &&
+	if (rdma_set_option(l->cm.id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY,
+			    &only_ipv6, sizeof(only_ipv6)) == 0 &&
+	    rdma_bind_addr(l->cm.id, (struct sockaddr *)&l->addr) == 0 &&
 	    rdma_listen(l->cm.id, BACKLOG) == 0)
 		return 0;
 	err = listener_errno(-errno, (struct sockaddr *)&l->addr);
