@@ -112,7 +112,7 @@ int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state)
 	if (ch->accepting && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
 		attr.max_rd_atomic = ch->read_depth;
 	vb_route_note(ch, &attr, mask);
-	return -ibv_modify_qp(ch->qp, &attr, mask);
+	return vb_errno(ibv_modify_qp(ch->qp, &attr, mask));
 }
 
 static int vb_chan_open_recvs(struct vb_chan *ch, struct error *e)
@@ -336,7 +336,7 @@ int vb_post_send(struct xp_chan *base, const struct xp_wr *wr, unsigned int n)
 	if (!err)
 		return (int)n;
 	n = bad ? (unsigned int)(bad - wrs) : 0;
-	return n ? (int)n : -err;
+	return n ? (int)n : vb_errno(err);
 }
 
 /* ---- completions ---- */
@@ -519,7 +519,7 @@ static int vb_chan_post_marker(struct vb_chan *ch)
 	};
 	struct ibv_send_wr *bad;
 
-	return -ibv_post_send(ch->qp, &wr, &bad);
+	return vb_errno(ibv_post_send(ch->qp, &wr, &bad));
 }
 
 /* Stops posting, and makes the device flush what is posted. */
@@ -529,7 +529,7 @@ static int verbs_chan_flush(struct vb_chan *ch)
 	int err;
 
 	ch->own.qp = NULL; /* post nothing more */
-	err = -ibv_modify_qp(ch->qp, &attr, IBV_QP_STATE);
+	err = vb_errno(ibv_modify_qp(ch->qp, &attr, IBV_QP_STATE));
 	return err ? err : vb_chan_post_marker(ch);
 }
 

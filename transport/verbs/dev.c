@@ -292,7 +292,7 @@ static struct vb_dev *vb_dev_new(struct vb_xp *vx, struct ibv_device *ibdev)
 /* The context is open. */
 static int vb_dev_set_up(struct vb_dev *dev, struct error *e)
 {
-	int err = -ibv_query_device(dev->ctx, &dev->attr);
+	int err = vb_errno(ibv_query_device(dev->ctx, &dev->attr));
 
 	if (!err) {
 		err = verbs_dev_check_limits(dev, e);

@@ -61,10 +61,10 @@ static int facts_of_context(struct ibv_context *ctx,
 			    struct xp_device_facts *ret)
 {
 	struct ibv_device_attr attr;
-	int err = ibv_query_device(ctx, &attr);
+	int err = vb_errno(ibv_query_device(ctx, &attr));
 
 	if (err)
-		return -err;
+		return err;
 	*ret = (struct xp_device_facts){
 		.max_srq = (unsigned int)attr.max_srq,
 		.max_srq_wr = (unsigned int)attr.max_srq_wr,

@@ -65,7 +65,7 @@ static int mcast_post_recv(struct mcast *m, unsigned int slot)
 	struct ibv_recv_wr *bad;
 
 	grh_clear(m->slots[slot]);
-	return -ibv_post_recv(m->qp, &wr, &bad);
+	return vb_errno(ibv_post_recv(m->qp, &wr, &bad));
 }
 
 /* ---- receive ---- */
@@ -191,9 +191,9 @@ static int mcast_send(struct dgram *d, const struct dgram_peer *to,
 	wr.wr.ud.ah = m->ah;
 	wr.wr.ud.remote_qpn = m->qpn;
 	wr.wr.ud.remote_qkey = m->qkey;
-	err = ibv_post_send(m->qp, &wr, &bad);
+	err = vb_errno(ibv_post_send(m->qp, &wr, &bad));
 	if (err)
-		return -err;
+		return err;
 	m->sending++;
 	m->send = (m->send + 1) % SENDS;
 	return 0;
@@ -306,15 +306,15 @@ static int mcast_start_qp(struct mcast *m)
 
 	if (rdma_init_qp_attr(m->id, &attr, &mask))
 		return -errno;
-	err = -ibv_modify_qp(m->qp, &attr, mask);
+	err = vb_errno(ibv_modify_qp(m->qp, &attr, mask));
 	attr.qp_state = IBV_QPS_RTR;
 	if (!err)
-		err = -ibv_modify_qp(m->qp, &attr, IBV_QP_STATE);
+		err = vb_errno(ibv_modify_qp(m->qp, &attr, IBV_QP_STATE));
 	attr.qp_state = IBV_QPS_RTS;
 	attr.sq_psn = 0;
 	if (!err)
-		err = -ibv_modify_qp(m->qp, &attr,
-				     IBV_QP_STATE | IBV_QP_SQ_PSN);
+		err = vb_errno(ibv_modify_qp(m->qp, &attr,
+					     IBV_QP_STATE | IBV_QP_SQ_PSN));
 	return err;
 }
 
@@ -338,7 +338,7 @@ static int mcast_post_all(struct mcast *m)
  * itself before, and nobody takes it while it joins. */
 static int mcast_attach(struct mcast *m, const struct rdma_ud_param *ud)
 {
-	int err = -ibv_req_notify_cq(m->cq, 0);
+	int err = vb_errno(ibv_req_notify_cq(m->cq, 0));
 
 	if (err)
 		return err;
@@ -349,7 +349,7 @@ static int mcast_attach(struct mcast *m, const struct rdma_ud_param *ud)
 	m->ah = ibv_create_ah(m->pd, (struct ibv_ah_attr *)&ud->ah_attr);
 	if (!m->ah)
 		return -errno;
-	err = -ibv_attach_mcast(m->qp, &m->mgid, m->mlid);
+	err = vb_errno(ibv_attach_mcast(m->qp, &m->mgid, m->mlid));
 	m->attached = !err;
 	return err;
 }

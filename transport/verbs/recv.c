@@ -230,7 +230,7 @@ static int verbs_recv_post(struct vb_recvq *rq, struct list *ius)
 		while (n--)
 			vb_recvq_give_to_device(rq, list_pop(ius));
 	}
-	return -err;
+	return vb_errno(err);
 }
 
 /* How many buffers should circulate. */

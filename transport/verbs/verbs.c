@@ -288,7 +288,7 @@ static int vb_create(const struct xp_config *cfg, struct xp **ret_xp,
 
 static int vb_fork_init(void)
 {
-	return -ibv_fork_init();
+	return vb_errno(ibv_fork_init());
 }
 
 static bool vb_present(void)

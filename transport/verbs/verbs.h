@@ -53,6 +53,13 @@
 /* Devices of one machine. Further ones are not used. */
 #define VB_DEVS_MAX 64u
 
+/* The error of a call of verbs that returns it: positive by the manual, but some drivers
+ * return it negative. */
+static inline int vb_errno(int result)
+{
+	return result > 0 ? -result : result;
+}
+
 struct vb_chan;
 struct vb_dev;
 struct vb_pool;
