@@ -33,6 +33,7 @@ struct stamp {
 	bool past;	  /* written before a start; checked at that start */
 	uint8_t host;
 	uint32_t instead; /* COMPARE AND WRITE: replaces this stamp; else 0 */
+	uint32_t first;	  /* of its command; one for each block follows it */
 	uint64_t start;
 	uint64_t end; /* NEVER: it may still take place */
 };

@@ -151,6 +151,7 @@ static bool choose_stamps(struct cmd *c)
 		if (!c->stamps[i])
 			return false;
 		stamps[c->stamps[i]].host = (uint8_t)h->number;
+		stamps[c->stamps[i]].first = c->stamps[0];
 		h->unsettled[h->unsettled_cnt++] = c->stamps[i];
 	}
 	return true;

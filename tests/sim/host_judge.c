@@ -133,12 +133,34 @@ static void saw_block(const struct cmd *c, unsigned int i, uint64_t t)
 		blocks_seen(c->lun, lba, stamp, c->start, t);
 }
 
+static bool may_be_half(const struct stamp *st)
+{
+	return !st->instead || st->disk_failed || st->refused || st->past;
+}
+
+/* Block @i is new and block @other as before the same COMPARE AND WRITE. */
+static bool is_half(const struct cmd *c, unsigned int i, unsigned int other)
+{
+	uint32_t made = stamp_parse(cmd_mem(c) + i * BLOCK_BYTES);
+	uint32_t twin = made + other - i;
+
+	return made && made != STAMP_GARBAGE && twin < stamps_end() &&
+	       stamps[twin].first == stamps[made].first &&
+	       !may_be_half(&stamps[made]) && !may_be_half(&stamps[twin]) &&
+	       stamp_parse(cmd_mem(c) + other * BLOCK_BYTES) ==
+		       stamps[twin].instead;
+}
+
 static void read_is_good(const struct cmd *c, uint64_t t)
 {
 	uint32_t got = c->want < c->in_len ? c->want : c->in_len;
 
-	for (unsigned int i = 0; i < got / BLOCK_BYTES; i++)
+	for (unsigned int i = 0; i < got / BLOCK_BYTES; i++) {
 		saw_block(c, i, t);
+		if (i && (is_half(c, i, i - 1) || is_half(c, i - 1, i)))
+			sim_wrong("tag %llx read half of a COMPARE AND WRITE",
+				  (unsigned long long)c->tag);
+	}
 	for (uint32_t at = got; at < c->in_len; at++) {
 		if (cmd_mem(c)[at] != UNTOUCHED) {
 			sim_wrong("tag %llx: more was sent than the residual "
