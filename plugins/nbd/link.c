@@ -400,7 +400,7 @@ static void *link_main(void *arg)
 		while (!(c = link_wanted(vol)) && !vol->stopping)
 			pthread_cond_wait(&vol->work, &vol->lock);
 		pthread_mutex_unlock(&vol->lock);
-		if (link_is_stopping(vol))
+		if (!c || link_is_stopping(vol))
 			return NULL;
 		was_short = link_was_short(c);
 		if (was_short)

@@ -22,6 +22,7 @@
  * each gets as many bytes as the others (deficit round robin). FLUSH and EXTENT
  * are not limited: they move no data.
  */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -223,7 +224,10 @@ static void qos_owe_less(struct qos_flow *f, uint64_t ns)
 /* A flow that owes something is paid one of so many parts. */
 static uint64_t qos_part_cnt(const struct qos_flow *f)
 {
-	return (uint64_t)f->queue->group->part_cnt * *f->debtor_cnt;
+	uint64_t cnt = (uint64_t)f->queue->group->part_cnt * *f->debtor_cnt;
+
+	assert(cnt); /* it is one of them */
+	return cnt;
 }
 
 /* Shares out what time has paid, so that the flows owe together what the buckets

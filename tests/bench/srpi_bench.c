@@ -212,6 +212,7 @@ static double fairness(const struct bench *b)
 static void show(struct bench *b, double seconds, double per_us)
 {
 	size_t cnt = b->done < TOOK_MAX ? b->done : TOOK_MAX;
+	size_t p99 = cnt * 99 / 100;
 	double median = (double)cycles_median(b->took, cnt);
 
 	printf("{\"iops\": %.0f, \"mib_per_s\": %.1f, \"us\": %.2f, "
@@ -219,8 +220,7 @@ static void show(struct bench *b, double seconds, double per_us)
 	       (double)b->done / seconds,
 	       (double)(b->done * b->block_size) / seconds / 1048576,
 	       seconds * 1e6 * b->depth * b->initiators / (double)b->done,
-	       median / per_us, (double)b->took[cnt * 99 / 100] / per_us,
-	       fairness(b));
+	       median / per_us, (double)b->took[p99] / per_us, fairness(b));
 }
 
 static int bench(struct bench *b, const char *uri,

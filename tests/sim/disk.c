@@ -287,9 +287,7 @@ void disks_step(unsigned int nth)
 
 	if (j->dead)
 		answer(j, -EIO);
-	else if (cannot_flush(j))
-		fail(j);
-	else if (j->disk->cfg.errors && sim_chance(3))
+	else if (cannot_flush(j) || (j->disk->cfg.errors && sim_chance(3)))
 		fail(j);
 	else if (j->io->op == RBP_WRITE && j->applied < blocks_of(j->io) &&
 		 sim_chance(40))
@@ -418,7 +416,7 @@ static int disk_open(struct rbp_vol *vol, const char *location,
 		     const struct rbp_arg *args, void **ret_v,
 		     struct rbp_info *info, char *msg, size_t msg_len)
 {
-	struct disk *d = &disks[atoi(location)];
+	struct disk *d = &disks[strtoul(location, NULL, 10)];
 
 	unplugged = false;
 	be_forgetful(d);

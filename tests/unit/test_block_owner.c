@@ -219,8 +219,8 @@ static void readers_wait_for_what_was_given_up(void **state)
 	drop('a');
 	assert_int_equal(strlen(order), 5);
 	assert_false(block_owners_shut_readers(&all));
-	for (char name = 'b'; name <= 'e'; name++)
-		drop(name);
+	for (int name = 'b'; name <= 'e'; name++)
+		drop((char)name);
 	end();
 }
 

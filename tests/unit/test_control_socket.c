@@ -572,7 +572,8 @@ static void target_that_hangs_keeps_its_socket(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(clients); i++) {
 		clients[i] = socket(
 			AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		connect(clients[i], (struct sockaddr *)&addr, sizeof(addr));
+		(void)connect(clients[i], (struct sockaddr *)&addr,
+			      sizeof(addr));
 	}
 	assert_int_equal(control_create(one_path, NULL, &c, &e), -EADDRINUSE);
 	for (size_t i = 0; i < ARRAY_SIZE(clients); i++)

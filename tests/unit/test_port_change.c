@@ -343,7 +343,7 @@ static void other_volume_does_not_take_the_place(void **state)
 	rig_settle(rig);
 	/* but an initiator that logs in after all its connections ended does
 	 * not. */
-	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	assert_non_null(port_volume_user(&rig->target.port, other));
 	l.vol->lun = RIG_RAM;
 	come_back(&l);

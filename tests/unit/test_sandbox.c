@@ -366,7 +366,7 @@ static void connect_by_it(void)
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	connect(fd, (struct sockaddr *)&to, sizeof(to));
+	(void)connect(fd, (struct sockaddr *)&to, sizeof(to));
 }
 
 static void addresses_may_be_added(void **state)
