@@ -201,7 +201,7 @@ static void use(unsigned int i)
 	t_load_free(load);
 }
 
-static void idle_login_costs_little(void **state)
+T_TEST_IF(!is_sanitized(), idle_login_costs_little)
 {
 	unsigned long before;
 	unsigned long after;
@@ -218,7 +218,7 @@ static void idle_login_costs_little(void **state)
 	t_target_stop(&target);
 }
 
-static void login_that_works_costs_less_than_a_mebibyte(void **state)
+T_TEST_IF(!is_sanitized(), login_that_works_costs_less_than_a_mebibyte)
 {
 	unsigned long before;
 	unsigned long after;
@@ -260,7 +260,7 @@ static void allocate_nothing_with(const char *backing)
 
 /* After everything has been used once, also the memory for commands in
  * flight. */
-static void commands_allocate_nothing(void **state)
+T_TEST_IF(!is_sanitized(), commands_allocate_nothing)
 {
 	allocate_nothing_with("ram:1M");
 	allocate_nothing_with(t_scratch_file("disk", 1 * MIB));
@@ -280,7 +280,7 @@ static void *run_ctx(void *arg)
 }
 
 /* If the target stops, the session ends: the target sends a logout. */
-static void idle_logins_wake_nobody(void **state)
+T_TEST(idle_logins_wake_nobody)
 {
 	_Atomic pid_t tid = 0;
 	pthread_t thread;
@@ -300,7 +300,7 @@ static void idle_logins_wake_nobody(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void logins_that_have_gone_leave_nothing(void **state)
+T_TEST(logins_that_have_gone_leave_nothing)
 {
 	unsigned int files = 0;
 	unsigned int threads = 0;
@@ -336,16 +336,7 @@ static void logins_that_have_gone_leave_nothing(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	/* meson makes malloc() fill the memory, which touches all of it. */
 	unsetenv("MALLOC_PERTURB_");
-	if (!is_sanitized()) {
-		T_ADD(&t, idle_login_costs_little);
-		T_ADD(&t, commands_allocate_nothing);
-		T_ADD(&t, login_that_works_costs_less_than_a_mebibyte);
-	}
-	T_ADD(&t, idle_logins_wake_nobody);
-	T_ADD(&t, logins_that_have_gone_leave_nothing);
-	return t_run(&t);
+	return t_run();
 }

@@ -338,7 +338,7 @@ static const struct login_row login_rows[] = {
 	{ "immediate data beyond every IU", imm_far, 0 },
 };
 
-static void login(void **state)
+T_ROWS(login, login_rows)
 {
 	const struct login_row *r = *state;
 	struct srp_login_req req = t_peer_login_req();
@@ -357,7 +357,7 @@ static void login(void **state)
 	assert_others_unharmed();
 }
 
-static void immediate_data_is_granted_only_outside_the_header(void **state)
+T_TEST(immediate_data_is_granted_only_outside_the_header)
 {
 	struct srp_login_req req = t_peer_login_req();
 	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
@@ -386,7 +386,7 @@ static const struct {
 	{ "200 bytes of ones", 200, 0xff },
 };
 
-static void garbage_instead_of_a_login(void **state)
+T_ROWS(garbage_instead_of_a_login, garbage_rows)
 {
 	const __typeof__(garbage_rows[0]) *r = *state;
 	struct srp_login_req req = t_peer_login_req();
@@ -402,7 +402,7 @@ static void garbage_instead_of_a_login(void **state)
 	assert_others_unharmed();
 }
 
-static void connect_and_vanish(void **state)
+T_TEST(connect_and_vanish)
 {
 	for (unsigned int i = 0; i < 40; i++) {
 		t_peer_begin_login(&peer, target.addr);
@@ -431,7 +431,7 @@ static int connect_raw(void)
 	return fd;
 }
 
-static void half_open_connections_block_nobody(void **state)
+T_TEST(half_open_connections_block_nobody)
 {
 	static const char junk[] = "GET / HTTP/1.1\r\nHost: target\r\n\r\n";
 	int fds[RAW];
@@ -496,7 +496,7 @@ static const struct {
 	{ "task management", build_tmf, 3 },
 };
 
-static void iu_is_cut_short(void **state)
+T_ROWS(iu_is_cut_short, cut_rows)
 {
 	const __typeof__(cut_rows[0]) *r = *state;
 	unsigned int before;
@@ -518,7 +518,7 @@ static void iu_is_cut_short(void **state)
 
 /* ---- opcodes ---- */
 
-static void unknown_opcodes_end_the_channel(void **state)
+T_TEST(unknown_opcodes_end_the_channel)
 {
 	for (unsigned int opcode = 0; opcode < 256; opcode++) {
 		/* A few values in the middle stand for all of them. */
@@ -997,7 +997,7 @@ static int outcome_of(enum t_outcome outcome)
 	return sense.key << 16 | sense.code;
 }
 
-static void command(void **state)
+T_ROWS(command, cmd_rows)
 {
 	const struct cmd_row *r = *state;
 	uint32_t resid;
@@ -1024,7 +1024,7 @@ static void command(void **state)
 }
 
 /* The target uses the descriptors in their order. */
-static void descriptors_are_used_in_order(void **state)
+T_TEST(descriptors_are_used_in_order)
 {
 	log_in();
 	for (unsigned int i = 0; i < 4096; i++)
@@ -1049,7 +1049,7 @@ static void descriptors_are_used_in_order(void **state)
 
 /* Changes some bytes. The target may do anything with the command, but must not
  * affect other initiators. */
-static void mutated_commands_harm_nobody(void **state)
+T_TEST(mutated_commands_harm_nobody)
 {
 	static void (*const builders[])(void) = {
 		build_read_8,	     build_indirect_read, build_immediate_8,
@@ -1096,7 +1096,7 @@ static void post_while_stopped(unsigned int cnt)
 	kill(target.pid, SIGCONT);
 }
 
-static void all_credits_may_be_used(void **state)
+T_TEST(all_credits_may_be_used)
 {
 	unsigned int before;
 
@@ -1126,7 +1126,7 @@ static bool log_says(const struct t_target *t, const char *text)
  * The commands are writes. The target cannot fetch their data without our help,
  * and we do not help while they arrive, so none of them is answered.
  */
-static void more_commands_than_credits_end_the_channel(void **state)
+T_TEST(more_commands_than_credits_end_the_channel)
 {
 	struct t_target mine;
 
@@ -1148,7 +1148,7 @@ static void more_commands_than_credits_end_the_channel(void **state)
 	assert_others_unharmed();
 }
 
-static void channels_of_an_initiator_are_limited(void **state)
+T_TEST(channels_of_an_initiator_are_limited)
 {
 	static struct t_peer *peers[65];
 	struct srp_login_req req = t_peer_login_req();
@@ -1194,7 +1194,7 @@ static unsigned int files_at_start;
 
 /* The target notices the ends one after the other. Waits until it has noticed
  * all. */
-static void nothing_is_left_of_them(void **state)
+T_TEST(nothing_is_left_of_them)
 {
 	t_peer_hang_up(&peer);
 	while (open_files() > files_at_start)
@@ -1227,25 +1227,10 @@ static void stop(void)
 
 int main(void)
 {
-	static struct t_table t;
 	int failed;
 
 	start();
-	T_ADD_ROWS(&t, login_rows, login);
-	T_ADD(&t, immediate_data_is_granted_only_outside_the_header);
-	T_ADD_ROWS(&t, garbage_rows, garbage_instead_of_a_login);
-	T_ADD(&t, connect_and_vanish);
-	T_ADD(&t, half_open_connections_block_nobody);
-	T_ADD_ROWS(&t, cut_rows, iu_is_cut_short);
-	T_ADD(&t, unknown_opcodes_end_the_channel);
-	T_ADD_ROWS(&t, cmd_rows, command);
-	T_ADD(&t, descriptors_are_used_in_order);
-	T_ADD(&t, mutated_commands_harm_nobody);
-	T_ADD(&t, all_credits_may_be_used);
-	T_ADD(&t, more_commands_than_credits_end_the_channel);
-	T_ADD(&t, channels_of_an_initiator_are_limited);
-	T_ADD(&t, nothing_is_left_of_them);
-	failed = t_run(&t);
+	failed = t_run();
 	stop();
 	return failed;
 }

@@ -153,63 +153,6 @@ struct connect_row {
 	const char *says;
 };
 
-static const struct connect_row connect_rows[];
-
-static void connect_ends_with_a_line_that_says_why(void **state)
-{
-	const struct connect_row *r = *state;
-	/* Long, if the row does not test timeouts. */
-	const struct srpi_options opt = { .struct_size = sizeof(opt),
-					  .timeout_ms = r->err == -ETIMEDOUT
-								? 300
-								: 60000 };
-	struct srpi_session *s;
-	struct srpi_error e = { 0 };
-
-	evil_start(&r->manners);
-	if (srpi_connect_wait(evil.ctx, evil.uri, &opt, &s, &e) == 0) {
-		srpi_close_wait(evil.ctx, s);
-		fail_msg("it connected");
-	}
-	if (e.err != r->err)
-		fail_msg("%s: error %d, wanted %d", e.text, e.err, r->err);
-	if (!strstr(e.text, r->says) || !strstr(e.text, evil.addr))
-		fail_msg("'%s' does not say '%s'", e.text, r->says);
-	evil_stop();
-}
-
-static void set_closed(void *arg)
-{
-	*(bool *)arg = true;
-}
-
-static void close_in_callback(struct srpi_session *s,
-			      const struct srpi_error *e, void *arg)
-{
-	srpi_close(s, set_closed, arg);
-}
-
-/* A callback that reports a failure or a connection may close it. */
-static void connect_is_closed_by_who_is_told(void **state)
-{
-	const struct connect_row *r = *state;
-	const struct srpi_options opt = { .struct_size = sizeof(opt),
-					  .timeout_ms = r->err == -ETIMEDOUT
-								? 300
-								: 60000 };
-	struct srpi_session *s;
-	struct srpi_error e = { 0 };
-	bool over = false;
-
-	evil_start(&r->manners);
-	assert_int_equal(srpi_connect(evil.ctx, evil.uri, &opt,
-				      close_in_callback, &over, &s, &e),
-			 0);
-	while (!over)
-		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
-	evil_stop();
-}
-
 #define REJECT(reason_)                                                     \
 	static size_t reject_##reason_(uint8_t *pdata)                      \
 	{                                                                   \
@@ -540,6 +483,61 @@ static const struct connect_row connect_rows[] = {
 	{ "writes elsewhere", { .command = write_elsewhere }, -EIO, "lost" },
 };
 
+T_ROWS(connect_ends_with_a_line_that_says_why, connect_rows)
+{
+	const struct connect_row *r = *state;
+	/* Long, if the row does not test timeouts. */
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .timeout_ms = r->err == -ETIMEDOUT
+								? 300
+								: 60000 };
+	struct srpi_session *s;
+	struct srpi_error e = { 0 };
+
+	evil_start(&r->manners);
+	if (srpi_connect_wait(evil.ctx, evil.uri, &opt, &s, &e) == 0) {
+		srpi_close_wait(evil.ctx, s);
+		fail_msg("it connected");
+	}
+	if (e.err != r->err)
+		fail_msg("%s: error %d, wanted %d", e.text, e.err, r->err);
+	if (!strstr(e.text, r->says) || !strstr(e.text, evil.addr))
+		fail_msg("'%s' does not say '%s'", e.text, r->says);
+	evil_stop();
+}
+
+static void set_closed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static void close_in_callback(struct srpi_session *s,
+			      const struct srpi_error *e, void *arg)
+{
+	srpi_close(s, set_closed, arg);
+}
+
+/* A callback that reports a failure or a connection may close it. */
+T_ROWS(connect_is_closed_by_who_is_told, connect_rows)
+{
+	const struct connect_row *r = *state;
+	const struct srpi_options opt = { .struct_size = sizeof(opt),
+					  .timeout_ms = r->err == -ETIMEDOUT
+								? 300
+								: 60000 };
+	struct srpi_session *s;
+	struct srpi_error e = { 0 };
+	bool over = false;
+
+	evil_start(&r->manners);
+	assert_int_equal(srpi_connect(evil.ctx, evil.uri, &opt,
+				      close_in_callback, &over, &s, &e),
+			 0);
+	while (!over)
+		assert_true(srpi_ctx_run(evil.ctx, -1) >= 0);
+	evil_stop();
+}
+
 /* ---- random answers ---- */
 
 #define DISK_LEN (16384 * 512)
@@ -645,7 +643,7 @@ static void some_io(struct srpi_session *s)
 	srpi_mem_free(mem);
 }
 
-static void random_answers_do_no_harm(void **state)
+T_TEST(random_answers_do_no_harm)
 {
 	static const struct manners manners = { .command = answer_at_random };
 	const struct srpi_options opt = { .struct_size = sizeof(opt),
@@ -687,7 +685,7 @@ static void no_luns(struct t_tgt_send *s, const struct srp_cmd_view *cmd)
 	t_tgt_respond(s, 8);
 }
 
-static void target_without_volumes_is_one(void **state)
+T_TEST(target_without_volumes_is_one)
 {
 	static const struct manners manners = { .greet = greet_with_requests,
 						.command = no_luns };
@@ -818,7 +816,7 @@ static void *use_mount(void *arg)
 	return NULL;
 }
 
-static void mount_answers_what_it_should(void **state)
+T_TEST(mount_answers_what_it_should)
 {
 	static const struct manners manners = { .command = answer_and_write };
 	struct user u = { .wrong = "" };
@@ -875,7 +873,7 @@ static struct srpi_session *log_in(void)
 	return s;
 }
 
-static void key_is_good_for_one_session_only(void **state)
+T_TEST(key_is_good_for_one_session_only)
 {
 	static const struct manners manners = { .command = no_luns };
 	static uint8_t buf[4096];
@@ -904,17 +902,4 @@ static void key_is_good_for_one_session_only(void **state)
 	srpi_close_wait(evil.ctx, ours);
 	srpi_mem_free(mem);
 	evil_stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, connect_rows, connect_ends_with_a_line_that_says_why);
-	T_ADD_ROWS(&t, connect_rows, connect_is_closed_by_who_is_told);
-	T_ADD(&t, target_without_volumes_is_one);
-	T_ADD(&t, key_is_good_for_one_session_only);
-	T_ADD(&t, mount_answers_what_it_should);
-	T_ADD(&t, random_answers_do_no_harm);
-	return t_run(&t);
 }

@@ -230,26 +230,6 @@ static unsigned int fail_point(const struct scenario *s, unsigned int index,
 	return bad;
 }
 
-static void each_failure_is_borne(void **state)
-{
-	unsigned int passes[FAULT_POINTS_MAX];
-	const struct scenario *s = *state;
-	unsigned int bad = 0;
-	int status = run(s, 0, 0);
-
-	if (status != s->status)
-		show_log();
-	assert_int_equal(status, s->status);
-	for (unsigned int i = 0; i < fault_point_cnt(); i++)
-		passes[i] = record->passes[i];
-	for (unsigned int i = 0; i < fault_point_cnt(); i++) {
-		point_passes[i] += passes[i];
-		if (passes[i])
-			bad += fail_point(s, i, passes[i]);
-	}
-	assert_int_equal(bad, 0);
-}
-
 /* ---- the target ---- */
 
 static char target_addr[32];
@@ -598,6 +578,26 @@ static const struct scenario scenarios[] = {
 	{ "rdma-fuse", run_mount, drive_mount, 0, true },
 };
 
+T_ROWS(each_failure_is_borne, scenarios)
+{
+	unsigned int passes[FAULT_POINTS_MAX];
+	const struct scenario *s = *state;
+	unsigned int bad = 0;
+	int status = run(s, 0, 0);
+
+	if (status != s->status)
+		show_log();
+	assert_int_equal(status, s->status);
+	for (unsigned int i = 0; i < fault_point_cnt(); i++)
+		passes[i] = record->passes[i];
+	for (unsigned int i = 0; i < fault_point_cnt(); i++) {
+		point_passes[i] += passes[i];
+		if (passes[i])
+			bad += fail_point(s, i, passes[i]);
+	}
+	assert_int_equal(bad, 0);
+}
+
 /* Calls that the runs above cannot reach, and why. */
 static const struct {
 	const char *file;
@@ -661,7 +661,7 @@ static const char *why_not(const struct fault_point *p)
 	return NULL;
 }
 
-static void every_point_has_failed(void **state)
+T_TEST(every_point_has_failed)
 {
 	unsigned int missed = 0;
 
@@ -713,11 +713,5 @@ static int end(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, scenarios, each_failure_is_borne);
-	T_ADD(&t, every_point_has_failed);
-	if (getenv("T_FILTER"))
-		cmocka_set_test_filter(getenv("T_FILTER"));
-	return _cmocka_run_group_tests("fail_nth", t.tests, t.cnt, begin, end);
+	return t_run_between(begin, end);
 }

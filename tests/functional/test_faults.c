@@ -318,11 +318,16 @@ static uint64_t post_sync(struct t_peer *p)
 	return post_bare(p, 0x35);
 }
 
-static unsigned int flush_luns[2]; /* a file, memory */
+static struct flush_row {
+	const char *name;
+	unsigned int lun;
+} flush_rows[] = { { "file" }, { "memory" } };
 
-static void failed_flush_fails_every_later_one(void **state)
+T_ROWS(failed_flush_fails_every_later_one, flush_rows)
 {
-	use(**(unsigned int **)state);
+	const struct flush_row *row = *state;
+
+	use(row->lun);
 	log_in_a();
 	expect_good(&a, post_sync(&a));
 	expect_good(&a, post_write(&a, 0, 8, NEW));
@@ -335,21 +340,6 @@ static void failed_flush_fails_every_later_one(void **state)
 	expect_sense(&b, post_sync(&b), SCSI_KEY_MEDIUM_ERROR,
 		     SCSI_ASC_WRITE_ERROR);
 	finish();
-}
-
-/* The last of all tests. The flush keeps failing until the volume is opened
- * again. The target cannot flush the volume at its own end either, and exits
- * with 1. */
-static void failed_flush_lasts_until_the_restart(void **state)
-{
-	assert_int_equal(t_target_end(&target, SIGTERM), 1 << 8);
-	*strchr(volumes[flush_luns[0]].spec, ',') = '\0';
-	start_with(flush_luns[0], 1);
-	use(0);
-	log_in_a();
-	expect_good(&a, post_sync(&a));
-	finish();
-	t_target_stop(&target);
 }
 
 /* ---- writes that are cut, reads that fail ---- */
@@ -380,7 +370,7 @@ static const struct cut_row cut_rows[] = {
 
 static unsigned int cut_luns[ARRAY_SIZE(cut_rows)];
 
-static void each_block_of_a_failed_write_is_old_or_new(void **state)
+T_ROWS(each_block_of_a_failed_write_is_old_or_new, cut_rows)
 {
 	const struct cut_row *row = *state;
 	const struct srp_rsp *rsp;
@@ -426,7 +416,7 @@ static unsigned int read_luns[ARRAY_SIZE(read_rows)];
 
 /* No byte is sent, in particular none of the data that the buffer had
  * before. */
-static void failed_read_moves_no_data(void **state)
+T_ROWS(failed_read_moves_no_data, read_rows)
 {
 	const struct read_row *row = *state;
 	const struct srp_rsp *rsp;
@@ -473,7 +463,7 @@ static const struct tmf_row {
 
 static unsigned int tmf_luns[ARRAY_SIZE(tmf_rows)];
 
-static void function_awaits_a_stuck_write(void **state)
+T_ROWS(function_awaits_a_stuck_write, tmf_rows)
 {
 	const struct tmf_row *row = *state;
 	struct t_peer *p = &a;
@@ -513,7 +503,7 @@ static void function_awaits_a_stuck_write(void **state)
 
 static unsigned int late_lun;
 
-static void aborted_write_that_was_late_stays_under_a_newer_one(void **state)
+T_TEST(aborted_write_that_was_late_stays_under_a_newer_one)
 {
 	struct t_peer *p = &a;
 	uint64_t late;
@@ -539,7 +529,7 @@ static void aborted_write_that_was_late_stays_under_a_newer_one(void **state)
 
 static unsigned int fence_lun;
 
-static void new_login_waits_for_the_old_write(void **state)
+T_TEST(new_login_waits_for_the_old_write)
 {
 	struct t_peer *p = &a;
 
@@ -595,7 +585,7 @@ static unsigned int path_lun;
  * A multipath initiator is two initiators to the target. It loses one path, and
  * sends the write again by the other one, then a newer write.
  */
-static void write_of_a_lost_path_stays_under_those_of_another(void **state)
+T_TEST(write_of_a_lost_path_stays_under_those_of_another)
 {
 	uint64_t read;
 	uint64_t again;
@@ -627,7 +617,7 @@ static void write_of_a_lost_path_stays_under_those_of_another(void **state)
 static unsigned int path_cut_lun;
 
 /* The cable of the first path is cut: the target does not know that it is lost. */
-static void late_write_stays_under_those_of_another_path(void **state)
+T_TEST(late_write_stays_under_those_of_another_path)
 {
 	uint64_t newer;
 
@@ -648,7 +638,7 @@ static void late_write_stays_under_those_of_another_path(void **state)
 
 static unsigned int path_end_lun;
 
-static void write_that_waits_for_a_lost_path_can_be_ended(void **state)
+T_TEST(write_that_waits_for_a_lost_path_can_be_ended)
 {
 	uint64_t aborted;
 	uint64_t tmf;
@@ -694,7 +684,7 @@ static uint64_t post_copy(struct t_peer *p, uint32_t from, uint32_t to,
 }
 
 /* A copy has one piece in the store at a time. Only that one has its blocks. */
-static void copy_with_a_stuck_piece_goes_on(void **state)
+T_TEST(copy_with_a_stuck_piece_goes_on)
 {
 	uint64_t copy;
 	uint64_t newer;
@@ -738,7 +728,7 @@ static void reserve(struct t_peer *p, uint64_t key)
 
 static unsigned int two_lun;
 
-static void reconnect_of_one_leaves_the_other_alone(void **state)
+T_TEST(reconnect_of_one_leaves_the_other_alone)
 {
 	uint64_t stuck;
 
@@ -790,7 +780,7 @@ static unsigned int caw_lun;
  * medium has the data of the first one, so the initiator knows that its command
  * was executed.
  */
-static void retried_compare_and_write_tells_the_truth(void **state)
+T_TEST(retried_compare_and_write_tells_the_truth)
 {
 	struct t_peer *p = &a;
 	struct scsi_sense sense;
@@ -816,7 +806,7 @@ static void retried_compare_and_write_tells_the_truth(void **state)
 static unsigned int caw_failed_lun;
 
 /* The first command was not executed, so the retry executes it. */
-static void compare_and_write_that_failed_can_be_retried(void **state)
+T_TEST(compare_and_write_that_failed_can_be_retried)
 {
 	struct t_peer *p = &a;
 
@@ -830,14 +820,29 @@ static void compare_and_write_that_failed_can_be_retried(void **state)
 	finish();
 }
 
-/* ---- all of it ---- */
+/* ---- the end ---- */
+
+/* The last of all tests. The flush keeps failing until the volume is opened
+ * again. The target cannot flush the volume at its own end either, and exits
+ * with 1. */
+T_TEST(failed_flush_lasts_until_the_restart)
+{
+	assert_int_equal(t_target_end(&target, SIGTERM), 1 << 8);
+	*strchr(volumes[flush_rows[0].lun].spec, ',') = '\0';
+	start_with(flush_rows[0].lun, 1);
+	use(0);
+	log_in_a();
+	expect_good(&a, post_sync(&a));
+	finish();
+	t_target_stop(&target);
+}
 
 static int begin(void **state)
 {
 	static const char flush_fault[] = ",fault=flush:error:after=1:count=1";
 
-	flush_luns[0] = add_volume(false, flush_fault);
-	flush_luns[1] = add_volume(true, flush_fault);
+	flush_rows[0].lun = add_volume(false, flush_fault);
+	flush_rows[1].lun = add_volume(true, flush_fault);
 	for (size_t i = 0; i < ARRAY_SIZE(cut_rows); i++)
 		cut_luns[i] = add_volume(false, cut_rows[i].name);
 	for (size_t i = 0; i < ARRAY_SIZE(read_rows); i++)
@@ -871,26 +876,5 @@ static int end(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
-	t_add(&t, "failed_flush_fails_every_later_one",
-	      failed_flush_fails_every_later_one, "file", &flush_luns[0]);
-	t_add(&t, "failed_flush_fails_every_later_one",
-	      failed_flush_fails_every_later_one, "memory", &flush_luns[1]);
-	T_ADD_ROWS(&t, cut_rows, each_block_of_a_failed_write_is_old_or_new);
-	T_ADD_ROWS(&t, read_rows, failed_read_moves_no_data);
-	T_ADD_ROWS(&t, tmf_rows, function_awaits_a_stuck_write);
-	T_ADD(&t, aborted_write_that_was_late_stays_under_a_newer_one);
-	T_ADD(&t, new_login_waits_for_the_old_write);
-	T_ADD(&t, write_of_a_lost_path_stays_under_those_of_another);
-	T_ADD(&t, late_write_stays_under_those_of_another_path);
-	T_ADD(&t, write_that_waits_for_a_lost_path_can_be_ended);
-	T_ADD(&t, copy_with_a_stuck_piece_goes_on);
-	T_ADD(&t, reconnect_of_one_leaves_the_other_alone);
-	T_ADD(&t, retried_compare_and_write_tells_the_truth);
-	T_ADD(&t, compare_and_write_that_failed_can_be_retried);
-	T_ADD(&t, failed_flush_lasts_until_the_restart);
-	if (getenv("T_FILTER"))
-		cmocka_set_test_filter(getenv("T_FILTER"));
-	return _cmocka_run_group_tests("faults", t.tests, t.cnt, begin, end);
+	return t_run_between(begin, end);
 }

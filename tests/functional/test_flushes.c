@@ -281,6 +281,17 @@ static void finish(void)
 
 /* ---- the tests ---- */
 
+static int clean_up(void **state)
+{
+	if (target.pid)
+		kill_it();
+	hang_up_all();
+	drop_loop();
+	return 0;
+}
+
+T_EACH(NULL, clean_up)
+
 /* A store of a plugin, such as nbd: what the store below has lost is reported once,
  * and the plugin forgets it with the process. */
 static void make_plugin_store(void)
@@ -294,7 +305,7 @@ static void make_plugin_store(void)
 		 cnt++);
 }
 
-static void failed_flush_of_a_plugin_is_told(void **state)
+T_TEST(failed_flush_of_a_plugin_is_told)
 {
 	make_plugin_store();
 	begin_with(",fault=flush:error");
@@ -310,7 +321,7 @@ static void failed_flush_of_a_plugin_is_told(void **state)
 	finish();
 }
 
-static void failed_last_flush_of_a_plugin_is_told(void **state)
+T_TEST(failed_last_flush_of_a_plugin_is_told)
 {
 	make_plugin_store();
 	begin_with(",fault=flush:error");
@@ -326,7 +337,7 @@ static void failed_last_flush_of_a_plugin_is_told(void **state)
 	finish();
 }
 
-static void kill_without_a_failed_flush_of_a_plugin_is_not_told(void **state)
+T_TEST(kill_without_a_failed_flush_of_a_plugin_is_not_told)
 {
 	make_plugin_store();
 	begin_with("");
@@ -364,7 +375,7 @@ static bool make_store(const struct store_row *row)
 
 /* The flush at the end fails. Both initiators that wrote are told once each.
  * The third one has lost nothing. */
-static void failed_last_flush_is_told_after_the_restart(void **state)
+T_ROWS(failed_last_flush_is_told_after_the_restart, store_rows)
 {
 	const struct store_row *row = *state;
 	struct scsi_store before, after;
@@ -389,7 +400,7 @@ static void failed_last_flush_is_told_after_the_restart(void **state)
 
 /* One initiator got failed flushes while it was logged in, the other one did
  * not. After the restart each is told. */
-static void each_initiator_is_told_of_a_failed_flush(void **state)
+T_ROWS(each_initiator_is_told_of_a_failed_flush, store_rows)
 {
 	const struct store_row *row = *state;
 
@@ -411,7 +422,7 @@ static void each_initiator_is_told_of_a_failed_flush(void **state)
 
 /* An initiator that was absent after the first start is told after the second
  * or the third, and the generation does not go back. */
-static void debt_outlives_further_restarts(void **state)
+T_ROWS(debt_outlives_further_restarts, store_rows)
 {
 	const struct store_row *row = *state;
 	struct scsi_store first, second;
@@ -439,7 +450,7 @@ static void debt_outlives_further_restarts(void **state)
 }
 
 /* The kernel writes back, and fails, when no process has the store open. */
-static void write_back_after_a_kill_is_told(void **state)
+T_TEST(write_back_after_a_kill_is_told)
 {
 	struct scsi_store before, after;
 
@@ -462,7 +473,7 @@ static void write_back_after_a_kill_is_told(void **state)
 
 /* A synchronous write that fails may have got an error that belongs to other
  * writes. The kernel does not report this error to the next process. */
-static void failed_synchronous_write_before_a_kill_is_told(void **state)
+T_TEST(failed_synchronous_write_before_a_kill_is_told)
 {
 	uint8_t fua[SCSI_CDB_LEN] = { 0x2a, 0x08, 0, 0, 0, 64, 0, 0, 8 };
 
@@ -479,7 +490,7 @@ static void failed_synchronous_write_before_a_kill_is_told(void **state)
 }
 
 /* A kill alone loses nothing, and nothing is reported. */
-static void kill_without_a_loss_is_not_told(void **state)
+T_TEST(kill_without_a_loss_is_not_told)
 {
 	struct scsi_store before, after;
 
@@ -501,7 +512,7 @@ static void kill_without_a_loss_is_not_told(void **state)
 
 /* The process ends and its cache is lost, with all unflushed writes. Any flush
  * covers all writes that were answered before. */
-static void cache_lost_with_the_process_is_told(void **state)
+T_TEST(cache_lost_with_the_process_is_told)
 {
 	make_file();
 	begin_with(",layer=volatile");
@@ -517,7 +528,7 @@ static void cache_lost_with_the_process_is_told(void **state)
 }
 
 /* No other command of the initiator pays the debt before it flushes. */
-static void only_a_flush_pays_the_debt(void **state)
+T_TEST(only_a_flush_pays_the_debt)
 {
 	make_file();
 	begin_with(",fault=flush:error");
@@ -537,7 +548,7 @@ static void only_a_flush_pays_the_debt(void **state)
 
 /* The last flush fails while initiators are logged in, because the target is
  * still busy with another volume. An initiator that flushes then is told. */
-static void flush_at_the_end_fails_for_those_who_are_there(void **state)
+T_TEST(flush_at_the_end_fails_for_those_who_are_there)
 {
 	char other[128];
 
@@ -566,7 +577,7 @@ static void flush_at_the_end_fails_for_those_who_are_there(void **state)
 }
 
 /* STOP UNIT makes the cache stable, like SYNCHRONIZE CACHE; also with IMMED. */
-static void other_flushes_tell_too(void **state)
+T_TEST(other_flushes_tell_too)
 {
 	uint8_t stop[SCSI_CDB_LEN] = { 0x1b };
 	uint8_t immed[SCSI_CDB_LEN] = { 0x35, 0x02 };
@@ -587,7 +598,7 @@ static void other_flushes_tell_too(void **state)
 }
 
 /* Without a valid record, every initiator is told. */
-static void damaged_record_tells_everybody(void **state)
+T_TEST(damaged_record_tells_everybody)
 {
 	make_file();
 	begin_with("");
@@ -602,7 +613,7 @@ static void damaged_record_tells_everybody(void **state)
 }
 
 /* A record without a debt is removed. */
-static void clean_end_leaves_no_record(void **state)
+T_TEST(clean_end_leaves_no_record)
 {
 	make_file();
 	run("rm -f %s/state/*.flushes", t_scratch());
@@ -631,37 +642,7 @@ static int end(void **state)
 }
 
 /* Removes what a failed test has left. */
-static int clean_up(void **state)
-{
-	if (target.pid)
-		kill_it();
-	hang_up_all();
-	drop_loop();
-	return 0;
-}
-
 int main(void)
 {
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, store_rows, failed_last_flush_is_told_after_the_restart);
-	T_ADD_ROWS(&t, store_rows, each_initiator_is_told_of_a_failed_flush);
-	T_ADD_ROWS(&t, store_rows, debt_outlives_further_restarts);
-	T_ADD(&t, write_back_after_a_kill_is_told);
-	T_ADD(&t, failed_synchronous_write_before_a_kill_is_told);
-	T_ADD(&t, kill_without_a_loss_is_not_told);
-	T_ADD(&t, cache_lost_with_the_process_is_told);
-	T_ADD(&t, only_a_flush_pays_the_debt);
-	T_ADD(&t, flush_at_the_end_fails_for_those_who_are_there);
-	T_ADD(&t, other_flushes_tell_too);
-	T_ADD(&t, damaged_record_tells_everybody);
-	T_ADD(&t, clean_end_leaves_no_record);
-	T_ADD(&t, failed_flush_of_a_plugin_is_told);
-	T_ADD(&t, failed_last_flush_of_a_plugin_is_told);
-	T_ADD(&t, kill_without_a_failed_flush_of_a_plugin_is_not_told);
-	for (size_t i = 0; i < t.cnt; i++)
-		t.tests[i].teardown_func = clean_up;
-	if (getenv("T_FILTER"))
-		cmocka_set_test_filter(getenv("T_FILTER"));
-	return _cmocka_run_group_tests("flushes", t.tests, t.cnt, begin, end);
+	return t_run_between(begin, end);
 }

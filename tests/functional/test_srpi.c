@@ -213,7 +213,7 @@ static uint64_t file_space(const char *path)
 
 /* ---- volumes ---- */
 
-static void volume_is_as_served(void **state)
+T_ROWS(volume_is_as_served, volume_rows)
 {
 	const struct volume_row *r = *state;
 	unsigned int want = (unsigned int)(r - volume_rows);
@@ -239,7 +239,7 @@ static void volume_is_as_served(void **state)
 	client_close(&c);
 }
 
-static void volumes_are_found_by_name_or_lun(void **state)
+T_TEST(volumes_are_found_by_name_or_lun)
 {
 	unsigned int i = 99;
 	struct client c;
@@ -255,7 +255,7 @@ static void volumes_are_found_by_name_or_lun(void **state)
 	client_close(&c);
 }
 
-static void session_says_how_it_is_connected(void **state)
+T_TEST(session_says_how_it_is_connected)
 {
 	struct srpi_session_info info = { .struct_size = sizeof(info) };
 	struct client c;
@@ -322,7 +322,7 @@ static const struct rw_row rw_rows[] = {
 };
 
 /* The blocks on both sides do not change. */
-static void what_is_written_is_read_back(void **state)
+T_ROWS(what_is_written_is_read_back, rw_rows)
 {
 	const struct rw_row *r = *state;
 	const struct volume_row *vol = &volume_rows[r->volume];
@@ -365,7 +365,7 @@ static void what_is_written_is_read_back(void **state)
 	free(want);
 }
 
-static void null_volume_takes_all_and_gives_zeroes(void **state)
+T_TEST(null_volume_takes_all_and_gives_zeroes)
 {
 	struct client c;
 
@@ -423,17 +423,17 @@ static void zero_with(const struct rw_row *r, enum srpi_op op, bool discard)
 	client_close(&c);
 }
 
-static void zeroes_are_written(void **state)
+T_ROWS(zeroes_are_written, zero_rows)
 {
 	zero_with(*state, SRPI_WRITE_ZEROES, false);
 }
 
-static void zeroes_are_written_by_discarding(void **state)
+T_ROWS(zeroes_are_written_by_discarding, zero_rows)
 {
 	zero_with(*state, SRPI_WRITE_ZEROES, true);
 }
 
-static void discarded_blocks_read_as_zeroes(void **state)
+T_ROWS(discarded_blocks_read_as_zeroes, zero_rows)
 {
 	zero_with(*state, SRPI_DISCARD, false);
 }
@@ -453,7 +453,7 @@ static const struct {
  * may grow meanwhile: by write-back, and by a hole that splits an extent. */
 #define RECORDS_MAX (64u << 10)
 
-static void space_of_the_file_is_freed(void **state)
+T_ROWS(space_of_the_file_is_freed, space_rows)
 {
 	const __typeof__(space_rows[0]) *r = *state;
 	uint64_t space;
@@ -476,7 +476,7 @@ static void space_of_the_file_is_freed(void **state)
 	client_close(&c);
 }
 
-static void flush_works_on_every_volume(void **state)
+T_TEST(flush_works_on_every_volume)
 {
 	struct client c;
 
@@ -499,7 +499,7 @@ static void extent_at(struct client *c, uint64_t offset, uint64_t len,
 }
 
 /* A program that was built with a newer header, and one that sets no size. */
-static void options_of_other_versions(void **state)
+T_TEST(options_of_other_versions)
 {
 	struct {
 		struct srpi_ctx_options known;
@@ -518,7 +518,7 @@ static void options_of_other_versions(void **state)
 	assert_string_equal(e.text, "struct_size is not set");
 }
 
-static void extents_tell_data_from_holes(void **state)
+T_TEST(extents_tell_data_from_holes)
 {
 	struct client c;
 
@@ -568,7 +568,7 @@ static const struct refused_row {
 	{ "nothing written", SRPI_WRITE, RAM, 0, 0, 0 },
 };
 
-static void refused(void **state)
+T_ROWS(refused, refused_rows)
 {
 	const struct refused_row *r = *state;
 	struct client c;
@@ -581,7 +581,7 @@ static void refused(void **state)
 	client_close(&c);
 }
 
-static void memory_is_needed_for_data(void **state)
+T_TEST(memory_is_needed_for_data)
 {
 	struct srpi_io io = { .op = SRPI_READ, .volume = RAM, .len = 512 };
 	struct client c;
@@ -645,7 +645,7 @@ static const struct random_row {
 	  { DISK, 0, 8 * MIB, 64, 10 * KIB, 5000, 11 } },
 };
 
-static void random_io_finds_what_it_wrote(void **state)
+T_ROWS(random_io_finds_what_it_wrote, random_rows)
 {
 	const struct random_row *r = *state;
 	struct t_load *load;
@@ -659,7 +659,7 @@ static void random_io_finds_what_it_wrote(void **state)
 	client_close(&c);
 }
 
-static void sessions_of_one_context_do_not_disturb_each_other(void **state)
+T_TEST(sessions_of_one_context_do_not_disturb_each_other)
 {
 	enum {
 		SESSIONS = 4
@@ -743,7 +743,7 @@ static pid_t start_client(unsigned int i)
 	return pid;
 }
 
-static void processes_do_not_disturb_each_other(void **state)
+T_TEST(processes_do_not_disturb_each_other)
 {
 	pid_t pids[4];
 	int status;
@@ -761,7 +761,7 @@ static void *run_client(void *arg)
 	return (void *)(intptr_t)be_client(arg);
 }
 
-static void threads_do_not_disturb_each_other(void **state)
+T_TEST(threads_do_not_disturb_each_other)
 {
 	const char *const argv[][5] = {
 		{ NULL, target.uri, "3", "0", "50" },
@@ -782,7 +782,7 @@ static void threads_do_not_disturb_each_other(void **state)
 }
 
 /* An event loop that is not the library's. */
-static void context_can_be_polled(void **state)
+T_TEST(context_can_be_polled)
 {
 	const struct srpi_ctx_options opt = { .struct_size = sizeof(opt),
 					      .pollable = true };
@@ -892,7 +892,7 @@ static const struct {
 	{ "after some answers, 4 channels", 4, 50 },
 };
 
-static void close_answers_what_is_in_flight(void **state)
+T_ROWS(close_answers_what_is_in_flight, end_rows)
 {
 	const __typeof__(end_rows[0]) *r = *state;
 	struct srpi_options opt = { .struct_size = sizeof(opt),
@@ -915,7 +915,7 @@ static void close_answers_what_is_in_flight(void **state)
 	free(c.buf);
 }
 
-static void close_before_connecting_is_over(void **state)
+T_TEST(close_before_connecting_is_over)
 {
 	struct srpi_session *s;
 	struct srpi_error e;
@@ -937,7 +937,7 @@ static void close_before_connecting_is_over(void **state)
 	srpi_ctx_destroy(ctx);
 }
 
-static void io_before_running_and_after_lost_is_refused(void **state)
+T_TEST(io_before_running_and_after_lost_is_refused)
 {
 	struct srpi_io io = { .op = SRPI_FLUSH, .done = submit_nothing };
 	static uint8_t buf[4096];
@@ -986,7 +986,7 @@ static void check_in_file(const struct storm *st, const char *path)
 	free(got);
 }
 
-static void killed_target_keeps_what_it_acknowledged(void **state)
+T_ROWS(killed_target_keeps_what_it_acknowledged, end_rows)
 {
 	const __typeof__(end_rows[0]) *r = *state;
 	const char *path = t_scratch_file("kill.img", 32 * MIB);
@@ -1013,7 +1013,7 @@ static void killed_target_keeps_what_it_acknowledged(void **state)
 	client_close(&c);
 }
 
-static void terminated_target_keeps_what_it_acknowledged(void **state)
+T_ROWS(terminated_target_keeps_what_it_acknowledged, end_rows)
 {
 	const __typeof__(end_rows[0]) *r = *state;
 	const char *path = t_scratch_file("term.img", 32 * MIB);
@@ -1042,7 +1042,7 @@ static void terminated_target_keeps_what_it_acknowledged(void **state)
 /* ---- a second login ---- */
 
 /* All that the first one wrote is there before the second login is accepted. */
-static void second_login_of_an_initiator_ends_the_first(void **state)
+T_ROWS(second_login_of_an_initiator_ends_the_first, end_rows)
 {
 	const __typeof__(end_rows[0]) *r = *state;
 	struct srpi_options opt = { .struct_size = sizeof(opt),
@@ -1114,7 +1114,7 @@ int __wrap_getaddrinfo(const char *node, const char *service,
 	return 0;
 }
 
-static void first_address_that_answers_is_taken(void **state)
+T_TEST(first_address_that_answers_is_taken)
 {
 	struct client c;
 
@@ -1125,7 +1125,7 @@ static void first_address_that_answers_is_taken(void **state)
 	client_close(&c);
 }
 
-static void number_needs_no_other_address_of_its_family(void **state)
+T_TEST(number_needs_no_other_address_of_its_family)
 {
 	struct client c;
 
@@ -1157,7 +1157,7 @@ static void assert_says(const struct srpi_error *e, const char *text)
 		fail_msg("'%s' does not say '%s'", e->text, text);
 }
 
-static void last_address_is_named_when_none_answers(void **state)
+T_TEST(last_address_is_named_when_none_answers)
 {
 	struct srpi_error e;
 
@@ -1181,7 +1181,7 @@ static const struct {
 	{ "URI that is none", "?colour=blue", -EINVAL, "colour" },
 };
 
-static void login_is_refused(void **state)
+T_ROWS(login_is_refused, reject_rows)
 {
 	const __typeof__(reject_rows[0]) *r = *state;
 	struct srpi_error e;
@@ -1193,7 +1193,7 @@ static void login_is_refused(void **state)
 	assert_says(&e, r->says);
 }
 
-static void nobody_listens(void **state)
+T_TEST(nobody_listens)
 {
 	struct srpi_error e;
 	char addr[32];
@@ -1223,7 +1223,7 @@ static int listen_mute(char *uri, size_t len)
 	return fd;
 }
 
-static void nobody_answers(void **state)
+T_TEST(nobody_answers)
 {
 	char uri[64];
 	int fd = listen_mute(uri, sizeof(uri));
@@ -1235,7 +1235,7 @@ static void nobody_answers(void **state)
 	close(fd);
 }
 
-static void host_name_is_unknown(void **state)
+T_TEST(host_name_is_unknown)
 {
 	struct srpi_session *s;
 	struct srpi_error e;
@@ -1251,45 +1251,12 @@ static void host_name_is_unknown(void **state)
 
 int main(int argc, char **argv)
 {
-	static struct t_table t;
 	int failed;
 
 	if (argc == 5)
 		return be_client((const char *const *)argv);
 	start_shared_target();
-	T_ADD_ROWS(&t, volume_rows, volume_is_as_served);
-	T_ADD(&t, volumes_are_found_by_name_or_lun);
-	T_ADD(&t, session_says_how_it_is_connected);
-	T_ADD_ROWS(&t, rw_rows, what_is_written_is_read_back);
-	T_ADD(&t, null_volume_takes_all_and_gives_zeroes);
-	T_ADD_ROWS(&t, zero_rows, zeroes_are_written);
-	T_ADD_ROWS(&t, zero_rows, zeroes_are_written_by_discarding);
-	T_ADD_ROWS(&t, zero_rows, discarded_blocks_read_as_zeroes);
-	T_ADD_ROWS(&t, space_rows, space_of_the_file_is_freed);
-	T_ADD(&t, flush_works_on_every_volume);
-	T_ADD(&t, extents_tell_data_from_holes);
-	T_ADD(&t, options_of_other_versions);
-	T_ADD_ROWS(&t, refused_rows, refused);
-	T_ADD(&t, memory_is_needed_for_data);
-	T_ADD_ROWS(&t, random_rows, random_io_finds_what_it_wrote);
-	T_ADD(&t, sessions_of_one_context_do_not_disturb_each_other);
-	T_ADD(&t, processes_do_not_disturb_each_other);
-	T_ADD(&t, threads_do_not_disturb_each_other);
-	T_ADD(&t, context_can_be_polled);
-	T_ADD_ROWS(&t, end_rows, close_answers_what_is_in_flight);
-	T_ADD(&t, close_before_connecting_is_over);
-	T_ADD(&t, io_before_running_and_after_lost_is_refused);
-	T_ADD_ROWS(&t, end_rows, killed_target_keeps_what_it_acknowledged);
-	T_ADD_ROWS(&t, end_rows, terminated_target_keeps_what_it_acknowledged);
-	T_ADD_ROWS(&t, end_rows, second_login_of_an_initiator_ends_the_first);
-	T_ADD(&t, first_address_that_answers_is_taken);
-	T_ADD(&t, number_needs_no_other_address_of_its_family);
-	T_ADD(&t, last_address_is_named_when_none_answers);
-	T_ADD_ROWS(&t, reject_rows, login_is_refused);
-	T_ADD(&t, nobody_listens);
-	T_ADD(&t, nobody_answers);
-	T_ADD(&t, host_name_is_unknown);
-	failed = t_run(&t);
+	failed = t_run();
 	t_target_stop(&target);
 	return failed;
 }

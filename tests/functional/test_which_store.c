@@ -548,16 +548,18 @@ static bool has_kind(enum kind kind)
 	return false;
 }
 
-static void what_is_left_stays_with_its_store(void **state)
+T_ROWS(what_is_left_stays_with_its_store, rows)
 {
 	const struct row *row = *state;
 
+	if (!has_kind(row->kind))
+		T_SKIP("this machine cannot make such stores");
 	play(row->kind, row->kind == LOOPS ? ",serial=S" : "", row->left, 0,
 	     row->moved, row->switched);
 }
 
 /* The same with random choices, many times. */
-static void rounds_by_chance(void **state)
+T_TEST(rounds_by_chance)
 {
 	unsigned int seed = (unsigned int)getpid();
 	const char *rounds = getenv("ROUNDS");
@@ -578,7 +580,7 @@ static void rounds_by_chance(void **state)
 }
 
 /* A path that may lead to any device tomorrow. */
-static void device_without_identity_keeps_nothing(void **state)
+T_TEST_IF(has_loops(), device_without_identity_keeps_nothing)
 {
 	static const uint8_t format[SCSI_CDB_LEN] = { 0x04 };
 
@@ -598,7 +600,7 @@ static void device_without_identity_keeps_nothing(void **state)
 }
 
 /* A copy of the file has the old name now. */
-static void replaced_file_is_another(void **state)
+T_TEST(replaced_file_is_another)
 {
 	char cmd[384];
 
@@ -627,7 +629,7 @@ static const struct size_row {
 	{ "SANITIZE, smaller", LEFT_SANITIZE, STORE_LEN / 2, false },
 };
 
-static void size_is_looked_at(void **state)
+T_ROWS(size_is_looked_at, size_rows)
 {
 	const struct size_row *row = *state;
 	bool started;
@@ -662,23 +664,9 @@ static int tear_down(void **state)
 /* Tests that this machine cannot run are skipped. */
 int main(void)
 {
-	static struct t_table t;
-
 	if (!has_births()) {
 		puts("1..0 # SKIP the file system tells no time of birth");
 		return 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (has_kind(rows[i].kind))
-			t_add(&t, "what_is_left_stays_with_its_store",
-			      what_is_left_stays_with_its_store, rows[i].name,
-			      &rows[i]);
-	}
-	T_ADD(&t, rounds_by_chance);
-	if (has_loops())
-		T_ADD(&t, device_without_identity_keeps_nothing);
-	T_ADD(&t, replaced_file_is_another);
-	T_ADD_ROWS(&t, size_rows, size_is_looked_at);
-	return _cmocka_run_group_tests("which_store", t.tests, t.cnt, set_up,
-				       tear_down);
+	return t_run_between(set_up, tear_down);
 }

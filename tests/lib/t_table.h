@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tables of test rows: each row is a cmocka test of its own, named after the
- * function and the member `name`. The test finds its row in *state. A test
- * program is
+ * Tests of cmocka, which register themselves and run in the order of their
+ * lines. With a table of rows, each row is a test of its own, named after the
+ * function and the member `name`. The test finds its row in *state.
  *
- *	static void decode(void **state) { const struct row *r = *state; ... }
- *	int main(void)
- *	{
- *		static struct t_table t;
+ *	T_TEST(a_test_without_rows) { ... }
+ *	T_ROWS(decode, rows) { const struct row *r = *state; ... }
  *
- *		T_ADD_ROWS(&t, rows, decode);
- *		T_ADD(&t, a_test_without_rows);
- *		return t_run(&t);
- *	}
+ * A program needs no main(): it gets that of t_main.c. One that has to prepare
+ * something for all tests has its own, which calls t_run().
  */
 #ifndef TESTS_LIB_T_TABLE_H
 #define TESTS_LIB_T_TABLE_H
@@ -27,41 +23,54 @@
 #include <cmocka.h>
 
 #define T_TABLE_MAX 1024
-#define T_NAME_SIZE 128
 
-struct t_table {
-	struct CMUnitTest tests[T_TABLE_MAX];
-	char names[T_TABLE_MAX][T_NAME_SIZE];
-	size_t cnt;
-};
+/* Adds a test. @row: NULL, or the row with the name @row_name. */
+void t_add(const char *func_name, CMUnitTestFunction func, const char *row_name,
+	   const void *row);
 
-/* @row: NULL, or the row with the name @row_name */
-static inline void t_add(struct t_table *t, const char *func_name,
-			 CMUnitTestFunction func, const char *row_name,
-			 const void *row)
-{
-	char *name;
+/* The tests that are added from now on run between @setup and @teardown. Each
+ * of these may be NULL. */
+void t_each(CMFixtureFunction setup, CMFixtureFunction teardown);
 
-	if (t->cnt == T_TABLE_MAX)
-		abort();
-	name = t->names[t->cnt];
-	snprintf(name, T_NAME_SIZE, "%s%s%s", func_name, row ? ": " : "",
-		 row ? row_name : "");
-	t->tests[t->cnt++] = (struct CMUnitTest){
-		.name = name,
-		.test_func = func,
-		.initial_state = (void *)(uintptr_t)row,
-	};
-}
+/* Runs what was added, between @begin and @end, which may be NULL. With
+ * T_FILTER='pattern' in the environment: only tests of such names. Returns the
+ * exit status. */
+int t_run_between(CMFixtureFunction begin, CMFixtureFunction end);
+int t_run(void);
 
-#define T_ADD(t, func) t_add(t, #func, func, NULL, NULL)
+/* A function that runs before main(), and after those of earlier lines. */
+#define T_AT_START __attribute__((constructor(1000 + __LINE__))) static void
 
-#define T_ADD_ROWS(t, rows, func)                                            \
-	do {                                                                 \
-		for (size_t i_ = 0; i_ < sizeof(rows) / sizeof((rows)[0]);   \
-		     i_++)                                                   \
-			t_add(t, #func, func, (rows)[i_].name, &(rows)[i_]); \
-	} while (0)
+#define T_TEST(func) T_TEST_IF(1, func)
+
+/* @condition: whether this machine can run the test */
+#define T_TEST_IF(condition, func)                      \
+	static void func(void **state);                 \
+	T_AT_START func##_at_start(void)                \
+	{                                               \
+		if (condition)                          \
+			t_add(#func, func, NULL, NULL); \
+	}                                               \
+	static void func(void **state)
+
+#define T_ROWS(func, rows) \
+	T_ROWS_CNT(func, rows, sizeof(rows) / sizeof((rows)[0]))
+
+#define T_ROWS_CNT(func, rows, cnt)                                     \
+	static void func(void **state);                                 \
+	T_AT_START func##_at_start(void)                                \
+	{                                                               \
+		for (size_t i = 0; i < (cnt); i++)                      \
+			t_add(#func, func, (rows)[i].name, &(rows)[i]); \
+	}                                                               \
+	static void func(void **state)
+
+/* The tests below this line run between @setup and @teardown. */
+#define T_EACH(setup, teardown)                    \
+	T_AT_START setup##_##teardown##_each(void) \
+	{                                          \
+		t_each(setup, teardown);           \
+	}
 
 /* Leaves a test for which this machine lacks something. To meson, a test that skip() of
  * cmocka has ended is one that failed. */
@@ -70,13 +79,5 @@ static inline void t_add(struct t_table *t, const char *func_name,
 		printf("# skipped: %s\n", why); \
 		return;                         \
 	} while (0)
-
-/* T_FILTER='pattern' in the environment: only tests of such names. */
-static inline int t_run(struct t_table *t)
-{
-	if (getenv("T_FILTER"))
-		cmocka_set_test_filter(getenv("T_FILTER"));
-	return _cmocka_run_group_tests("tests", t->tests, t->cnt, NULL, NULL);
-}
 
 #endif

@@ -243,7 +243,7 @@ static const struct row {
 	  HISTORY_CONTRADICTION },
 };
 
-static void judge(void **state)
+T_ROWS(judge, rows)
 {
 	const struct row *r = *state;
 	struct history_op ops[OPS_MAX];
@@ -260,7 +260,7 @@ static void judge(void **state)
 }
 
 /* The value that was read is the only one that is not allowed. */
-static void allowed_values(void **state)
+T_TEST(allowed_values)
 {
 	struct history_op ops[] = {
 		WRITE(10, 12, 1),
@@ -285,7 +285,7 @@ static enum stamp_kind look(const uint64_t *block, uint64_t *ret)
 	return stamp_read(block, 512, 7, 100, ret, msg, sizeof(msg));
 }
 
-static void stamps(void **state)
+T_TEST(stamps)
 {
 	uint64_t value = stamp_value(3, 0xfedcba98);
 	uint64_t other[64];
@@ -306,14 +306,4 @@ static void stamps(void **state)
 	assert_int_equal(look(block, &seen), STAMP_ALIEN);
 	stamp_write(block, 512, 8, 100, value);
 	assert_int_equal(look(block, &seen), STAMP_ALIEN);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rows, judge);
-	T_ADD(&t, allowed_values);
-	T_ADD(&t, stamps);
-	return t_run(&t);
 }

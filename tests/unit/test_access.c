@@ -62,7 +62,7 @@ static struct in6_addr addr_of(const char *text)
 	return access_addr(&sa);
 }
 
-static void rule_fits(void **state)
+T_ROWS(rule_fits, rule_cases)
 {
 	const struct rule_case *row = *state;
 	struct srp_port_id port = srp_port_id_make(0, 1);
@@ -105,7 +105,7 @@ static const struct bad_rule {
 	{ "a LUN that is no number", "all:lun=" },
 };
 
-static void bad_rule_is_refused(void **state)
+T_ROWS(bad_rule_is_refused, bad_rules)
 {
 	const struct bad_rule *row = *state;
 	struct access_rules rules = { .cnt = 0 };
@@ -116,7 +116,7 @@ static void bad_rule_is_refused(void **state)
 	assert_int_equal(rules.cnt, 0);
 }
 
-static void rules_are_limited(void **state)
+T_TEST(rules_are_limited)
 {
 	struct access_rules rules = { .cnt = 0 };
 	struct error e;
@@ -146,7 +146,7 @@ static bool gets_in(struct rig *rig, unsigned int who, const char *addr)
 	return got_in;
 }
 
-static void who_may_see_nothing_is_refused(void **state)
+T_TEST(who_may_see_nothing_is_refused)
 {
 	struct rig_options opt = { .allow = "10.0.0.0/24" };
 	struct rig *rig = rig_create(&opt);
@@ -157,7 +157,7 @@ static void who_may_see_nothing_is_refused(void **state)
 	rig_destroy(rig);
 }
 
-static void nobody_gets_in_without_a_rule(void **state)
+T_TEST(nobody_gets_in_without_a_rule)
 {
 	struct rig *rig = rig_create(NULL);
 
@@ -166,7 +166,7 @@ static void nobody_gets_in_without_a_rule(void **state)
 	rig_destroy(rig);
 }
 
-static void own_rules_replace_those_of_the_target(void **state)
+T_TEST(own_rules_replace_those_of_the_target)
 {
 	struct rig_options opt = { .allow = "10.0.0.1",
 				   .allow_lun = { [RIG_RAM] = "10.0.0.2" } };
@@ -180,7 +180,7 @@ static void own_rules_replace_those_of_the_target(void **state)
 
 /* An initiator cannot join or end a nexus if it would not see the same
  * volumes. */
-static void nexus_is_not_joined_from_where_others_are_allowed(void **state)
+T_TEST(nexus_is_not_joined_from_where_others_are_allowed)
 {
 	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
 	struct rig *rig = rig_create(&opt);
@@ -213,7 +213,7 @@ static void expect_news(struct rig *rig, const char *addr, unsigned int cnt,
 }
 
 /* The address of an initiator decides which volumes it sees. */
-static void who_sees_other_volumes_than_before_is_told(void **state)
+T_TEST(who_sees_other_volumes_than_before_is_told)
 {
 	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
 	struct rig *rig = rig_create(&opt);
@@ -277,7 +277,7 @@ static void expect_sense(const struct t_ini *ch, uint64_t tag,
 	assert_int_equal(sense.code, code);
 }
 
-static void report_luns_tells_only_what_is_allowed(void **state)
+T_TEST(report_luns_tells_only_what_is_allowed)
 {
 	const uint8_t cdb[12] = { 0xa0, [9] = 64 };
 	struct t_ini *ch[2];
@@ -292,7 +292,7 @@ static void report_luns_tells_only_what_is_allowed(void **state)
 	rig_destroy(rig);
 }
 
-static void inquiry_knows_no_hidden_volume(void **state)
+T_TEST(inquiry_knows_no_hidden_volume)
 {
 	const uint8_t cdb[6] = { 0x12, [4] = 96 };
 	const uint8_t vpd[6] = { 0x12, 1, 0x83, 0, 96 };
@@ -313,7 +313,7 @@ static void inquiry_knows_no_hidden_volume(void **state)
 }
 
 /* READ, TEST UNIT READY, RESERVE, PERSISTENT RESERVE IN */
-static void commands_reach_no_hidden_volume(void **state)
+T_TEST(commands_reach_no_hidden_volume)
 {
 	static const uint8_t cdbs[][10] = {
 		{ 0x28, [8] = 1 },
@@ -384,7 +384,7 @@ static void expect_unknown(struct t_ini *ch, const struct volume *from,
 	assert_int_equal(sense[0].code, sense[1].code);
 }
 
-static void extended_copy_finds_no_hidden_volume(void **state)
+T_TEST(extended_copy_finds_no_hidden_volume)
 {
 	struct t_ini *ch[2];
 	struct rig *rig = two_views(&ch[0], &ch[1]);
@@ -399,7 +399,7 @@ static void extended_copy_finds_no_hidden_volume(void **state)
 	rig_destroy(rig);
 }
 
-static void functions_reach_no_hidden_volume(void **state)
+T_TEST(functions_reach_no_hidden_volume)
 {
 	struct t_ini *ch[2];
 	struct rig *rig = two_views(&ch[0], &ch[1]);
@@ -427,7 +427,7 @@ static void functions_reach_no_hidden_volume(void **state)
 
 /* One volume has two LUNs: a reset by one initiator ends the other's
  * commands. */
-static void reset_reaches_a_volume_by_any_number(void **state)
+T_TEST(reset_reaches_a_volume_by_any_number)
 {
 	struct rig_options opt = {
 		.allow_lun = { [RIG_DISK] = "10.0.0.1:lun=9" },
@@ -466,7 +466,7 @@ static void reset_reaches_a_volume_by_any_number(void **state)
 
 /* ---- read-only ---- */
 
-static void read_only_is_per_initiator(void **state)
+T_TEST(read_only_is_per_initiator)
 {
 	const uint8_t sense6[6] = { 0x1a, [2] = 0x3f, [4] = 64 };
 	struct rig_options opt = { .allow_lun = { "10.0.0.1:ro", "10.0.0.1" } };
@@ -501,26 +501,4 @@ static void read_only_is_per_initiator(void **state)
 	rig_expect_status(one, extended_copy(one, ram, disk),
 			  SCSI_STATUS_CHECK_CONDITION);
 	rig_destroy(rig);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rule_cases, rule_fits);
-	T_ADD_ROWS(&t, bad_rules, bad_rule_is_refused);
-	T_ADD(&t, rules_are_limited);
-	T_ADD(&t, who_may_see_nothing_is_refused);
-	T_ADD(&t, nobody_gets_in_without_a_rule);
-	T_ADD(&t, own_rules_replace_those_of_the_target);
-	T_ADD(&t, nexus_is_not_joined_from_where_others_are_allowed);
-	T_ADD(&t, who_sees_other_volumes_than_before_is_told);
-	T_ADD(&t, report_luns_tells_only_what_is_allowed);
-	T_ADD(&t, inquiry_knows_no_hidden_volume);
-	T_ADD(&t, commands_reach_no_hidden_volume);
-	T_ADD(&t, extended_copy_finds_no_hidden_volume);
-	T_ADD(&t, functions_reach_no_hidden_volume);
-	T_ADD(&t, reset_reaches_a_volume_by_any_number);
-	T_ADD(&t, read_only_is_per_initiator);
-	return t_run(&t);
 }

@@ -287,6 +287,8 @@ static int end(void **state)
 	return 0;
 }
 
+T_EACH(make, end)
+
 /* ---- queries ---- */
 
 struct query {
@@ -357,7 +359,7 @@ static void put_last_query(struct endpoint *ep, const struct hmac_key *key)
 	eventfd_write(ep->base.fd, 1);
 }
 
-static void only_a_query_is_answered(void **state)
+T_ROWS(only_a_query_is_answered, queries)
 {
 	const struct query *q = *state;
 	struct endpoint *ep;
@@ -398,7 +400,7 @@ static void only_a_query_is_answered(void **state)
 
 /* All of them are there before the first is read, and are read in one turn. How answers
  * are shared between hosts: test_responder.c. */
-static void one_host_leaves_answers_to_others(void **state)
+T_TEST(one_host_leaves_answers_to_others)
 {
 	const struct query q = { .kind = DISCOVERY_QUERY, .spoil = -1 };
 	const unsigned int most = RESPONDER_RATE / RESPONDER_SHARE;
@@ -426,7 +428,7 @@ static bool is_to_group(const struct sent *s, uint64_t kind)
 	return s->to_group && s->msg.kind == kind;
 }
 
-static void target_that_comes_says_so(void **state)
+T_TEST(target_that_comes_says_so)
 {
 	struct sent s;
 
@@ -440,7 +442,7 @@ static void target_that_comes_says_so(void **state)
 	assert_int_equal(count_sent(is_to_group, DISCOVERY_BYE), 0);
 }
 
-static void target_that_goes_says_so(void **state)
+T_TEST(target_that_goes_says_so)
 {
 	start();
 	responder_close(world.server);
@@ -454,7 +456,7 @@ static bool has_two_uris(const struct sent *s, uint64_t kind)
 	return is_to_group(s, kind) && s->msg.uri_cnt == 2;
 }
 
-static void new_address_is_told(void **state)
+T_TEST(new_address_is_told)
 {
 	struct sent s;
 
@@ -466,7 +468,7 @@ static void new_address_is_told(void **state)
 }
 
 /* A code does not cover where a datagram comes from. */
-static void wildcard_with_a_key_tells_addresses(void **state)
+T_TEST(wildcard_with_a_key_tells_addresses)
 {
 	struct listen_point reach[DISCOVERY_URIS_MAX];
 	unsigned int cnt;
@@ -486,7 +488,7 @@ static void wildcard_with_a_key_tells_addresses(void **state)
 		assert_null(strstr(s.msg.uris[i], "//0.0.0.0:"));
 }
 
-static void endpoint_whose_device_goes_is_opened_again(void **state)
+T_TEST(endpoint_whose_device_goes_is_opened_again)
 {
 	struct endpoint *ep;
 
@@ -505,7 +507,7 @@ static void endpoint_whose_device_goes_is_opened_again(void **state)
 	await_sent(is_to_group, DISCOVERY_ANNOUNCE);
 }
 
-static void endpoint_that_cannot_be_opened_leaves_the_others(void **state)
+T_TEST(endpoint_that_cannot_be_opened_leaves_the_others)
 {
 	net.refuses_multicast = EPERM;
 	start();
@@ -547,7 +549,7 @@ static void fabric_answers(int err)
 	pthread_mutex_unlock(&net.lock);
 }
 
-static void fabric_that_says_nothing_delays_no_answer(void **state)
+T_TEST(fabric_that_says_nothing_delays_no_answer)
 {
 	net.has_rdma = true;
 	start();
@@ -562,7 +564,7 @@ static void fabric_that_says_nothing_delays_no_answer(void **state)
 			 DISCOVERY_ANNOUNCE);
 }
 
-static void fabric_that_refuses_is_asked_again(void **state)
+T_TEST(fabric_that_refuses_is_asked_again)
 {
 	net.has_rdma = true;
 	start();
@@ -580,33 +582,11 @@ static void fabric_that_refuses_is_asked_again(void **state)
 	await_sent(is_by, DGRAM_RDMA);
 }
 
-static void discovery_can_be_off(void **state)
+T_TEST(discovery_can_be_off)
 {
 	world.opt.discovery = "off";
 	start();
 	assert_null(world.server->responder);
 	responder_points_changed(world.server);
 	assert_int_equal(net.endpoint_cnt, 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, queries, only_a_query_is_answered);
-	T_ADD(&t, one_host_leaves_answers_to_others);
-	T_ADD(&t, target_that_comes_says_so);
-	T_ADD(&t, target_that_goes_says_so);
-	T_ADD(&t, new_address_is_told);
-	T_ADD(&t, wildcard_with_a_key_tells_addresses);
-	T_ADD(&t, endpoint_whose_device_goes_is_opened_again);
-	T_ADD(&t, endpoint_that_cannot_be_opened_leaves_the_others);
-	T_ADD(&t, fabric_that_says_nothing_delays_no_answer);
-	T_ADD(&t, fabric_that_refuses_is_asked_again);
-	T_ADD(&t, discovery_can_be_off);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = make;
-		t.tests[i].teardown_func = end;
-	}
-	return t_run(&t);
 }

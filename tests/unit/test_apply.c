@@ -69,6 +69,8 @@ static int leave(void **state)
 	return 0;
 }
 
+T_EACH(start, stop)
+
 /* All but the generation, which grows with changes that are undone. */
 static char *look(void)
 {
@@ -179,7 +181,7 @@ static const json_t *changes_by(const char *method, const struct difference *d)
 }
 
 /* Afterwards there is no difference any more. */
-static void difference_is_told_and_made(void **state)
+T_ROWS(difference_is_told_and_made, differences)
 {
 	/* Only the first of two changes is of the present generation. */
 	struct difference again = *(const struct difference *)*state;
@@ -225,7 +227,7 @@ static const struct undone {
 	  "it cannot change" },
 };
 
-static void refused_change_is_undone(void **state)
+T_ROWS(refused_change_is_undone, undone)
 {
 	const struct undone *u = *state;
 	char *before = look();
@@ -260,7 +262,7 @@ static const struct {
 	  "{'config': {" FILE_LISTEN "}, 'prune': true}", "target" },
 };
 
-static void omission_opens_nothing(void **state)
+T_TEST(omission_opens_nothing)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(omissions); i++) {
 		bool reload = !strcmp(omissions[i].method, "Reload");
@@ -289,7 +291,7 @@ static void omission_opens_nothing(void **state)
 
 /* A volume that is in use cannot be taken from the administrator's view of what was done
  * before: the refusal comes first. */
-static void prune_asks_before_it_changes_anything(void **state)
+T_TEST(prune_asks_before_it_changes_anything)
 {
 	char *before = look();
 	const json_t *answer;
@@ -322,7 +324,7 @@ int __wrap_task_mgmt_evict_prepare(struct port *port, struct volume *vol,
 	return __real_task_mgmt_evict_prepare(port, vol, ev);
 }
 
-static void prune_without_memory_removes_nothing(void **state)
+T_TEST(prune_without_memory_removes_nothing)
 {
 	const char *prune = t_json("{'config': {'backing': "
 				   "['ram:1M,name=x']}, 'prune': true}");
@@ -375,7 +377,7 @@ bool __wrap_manage_apply(struct manage *m, const json_t *want,
 }
 
 /* Whatever memory is lacking. */
-static void apply_without_memory_changes_nothing(void **state)
+T_TEST(apply_without_memory_changes_nothing)
 {
 	const char *apply =
 		t_json("{'config': {'max-logins': 5, 'allow': ['10.0.0.7'], "
@@ -446,7 +448,7 @@ static void expect_file(const char *name, const char *want)
 }
 
 /* The version before is kept. What does not change is not written again. */
-static void change_is_saved(void **state)
+T_ROWS(change_is_saved, saved)
 {
 	const struct saved *s = *state;
 
@@ -459,7 +461,7 @@ static void change_is_saved(void **state)
 	assert_int_equal(access("c.json.2", F_OK), -1);
 }
 
-static void save_warns_of_rules_that_the_command_line_has(void **state)
+T_TEST(save_warns_of_rules_that_the_command_line_has)
 {
 	t_server_ask("SetAllow", t_json("{'rules': ['10.0.0.7']}"));
 	t_server_ask("SetAllow",
@@ -471,7 +473,7 @@ static void save_warns_of_rules_that_the_command_line_has(void **state)
 			       "target again"));
 }
 
-static void versions_before_are_kept(void **state)
+T_TEST(versions_before_are_kept)
 {
 	static const char *const limits[] = {
 		"{'config': {'max-logins': 1}}",
@@ -556,7 +558,7 @@ static void expect_versions(void)
 	assert_int_equal(access("c.json.1.new", F_OK), -1);
 }
 
-static void refused_save_keeps_the_file(void **state)
+T_ROWS(refused_save_keeps_the_file, not_saved)
 {
 	const struct not_saved *n = *state;
 	const json_t *answer;
@@ -647,7 +649,7 @@ json_t *__wrap_config_read(const char *path, struct error *e)
 	return config;
 }
 
-static void reload_makes_what_the_file_says(void **state)
+T_TEST(reload_makes_what_the_file_says)
 {
 	t_server_write("c.json", t_json("{'max-logins': 9, 'backing': ["
 					"'ram:1M,name=a', 'spare,name=s']}"));
@@ -658,7 +660,7 @@ static void reload_makes_what_the_file_says(void **state)
 		      "9");
 }
 
-static void reload_of_a_broken_file_is_refused(void **state)
+T_TEST(reload_of_a_broken_file_is_refused)
 {
 	char *before = look();
 	const json_t *answer;
@@ -679,7 +681,7 @@ static void reload_of_a_broken_file_is_refused(void **state)
 }
 
 /* At the next start, volumes without a number get theirs in the order of the file. */
-static void reload_warns_of_luns_that_will_change(void **state)
+T_TEST(reload_warns_of_luns_that_will_change)
 {
 	t_server_write("c.json", t_json("{'backing': ['spare,name=s', "
 					"'ram:1M,name=a']}"));
@@ -691,14 +693,14 @@ static void reload_warns_of_luns_that_will_change(void **state)
 		strstr(t_server_log(), "volume 's' is LUN 3, but LUN 0"));
 }
 
-static void hangup_reads_the_file_again(void **state)
+T_TEST(hangup_reads_the_file_again)
 {
 	t_server_write("c.json", t_json("{'max-logins': 9}"));
 	t_server_signal(SIGHUP);
 	t_server_await_log("configuration: change target: max-logins");
 }
 
-static void hangup_while_reloading_reloads_again(void **state)
+T_TEST(hangup_while_reloading_reloads_again)
 {
 	t_server_write("c.json", t_json("{'max-logins': 9}"));
 	hold_reader();
@@ -712,7 +714,7 @@ static void hangup_while_reloading_reloads_again(void **state)
 }
 
 /* What is saved has the change that was made meanwhile. */
-static void change_while_saving_is_saved(void **state)
+T_TEST(change_while_saving_is_saved)
 {
 	const json_t *answer;
 	int fd;
@@ -728,8 +730,10 @@ static void change_while_saving_is_saved(void **state)
 			      ", 'backing': [" SAVED_F "]}");
 }
 
+T_EACH(start, leave)
+
 /* The file may be on a server that never answers. */
-static void end_does_not_wait_for_a_reload(void **state)
+T_TEST(end_does_not_wait_for_a_reload)
 {
 	hold_reader();
 	t_server_signal(SIGHUP);
@@ -738,7 +742,7 @@ static void end_does_not_wait_for_a_reload(void **state)
 	let_reader_go_on();
 }
 
-static void end_does_not_wait_for_a_save(void **state)
+T_TEST(end_does_not_wait_for_a_save)
 {
 	int fd;
 
@@ -770,6 +774,8 @@ static int start_default(void **state)
 	return 0;
 }
 
+T_EACH(start_default, stop)
+
 static const struct default_case {
 	const char *name;
 	const char *method;
@@ -785,7 +791,7 @@ static const struct default_case {
 };
 
 /* Else, "save" would write down where the target listens by chance today. */
-static void refused_address_leaves_the_default(void **state)
+T_ROWS(refused_address_leaves_the_default, default_cases)
 {
 	const struct default_case *c = *state;
 	char *before = look();
@@ -815,7 +821,9 @@ static int start_auto_save(void **state)
 	return 0;
 }
 
-static void change_saves_itself(void **state)
+T_EACH(start_auto_save, stop)
+
+T_TEST(change_saves_itself)
 {
 	t_server_ask("RemoveVolume", t_json("{'name': 'a'}"));
 	expect_file("c.json", "{" FILE_LIMITS ", " FILE_LISTEN
@@ -823,7 +831,7 @@ static void change_saves_itself(void **state)
 }
 
 /* It is made all the same. */
-static void change_that_is_not_saved_warns(void **state)
+T_TEST(change_that_is_not_saved_warns)
 {
 	const json_t *answer;
 
@@ -838,7 +846,7 @@ static void change_that_is_not_saved_warns(void **state)
 
 /* A file that cannot be read now, as its server is gone, keeps nobody waiting. But what was
  * read before a change must not be applied after it. */
-static void change_while_reloading_stays(void **state)
+T_TEST(change_while_reloading_stays)
 {
 	const char *change;
 
@@ -858,7 +866,7 @@ static void change_while_reloading_stays(void **state)
 }
 
 /* The file does not have the change yet. */
-static void reload_while_saving_undoes_nothing(void **state)
+T_TEST(reload_while_saving_undoes_nothing)
 {
 	const json_t *answer;
 	int change;
@@ -879,46 +887,4 @@ static void reload_while_saving_undoes_nothing(void **state)
 	t_json_expect(json_object_get(answer, "parameters"), "changes", "[]");
 	t_json_expect(t_server_ask("GetConfig", NULL), "config.allow",
 		      "['10.0.0.7']");
-}
-
-int main(void)
-{
-	static struct t_table t;
-	size_t with_file;
-	size_t with_default;
-	size_t with_end;
-
-	T_ADD_ROWS(&t, differences, difference_is_told_and_made);
-	T_ADD_ROWS(&t, undone, refused_change_is_undone);
-	T_ADD(&t, omission_opens_nothing);
-	T_ADD(&t, prune_asks_before_it_changes_anything);
-	T_ADD(&t, prune_without_memory_removes_nothing);
-	T_ADD(&t, apply_without_memory_changes_nothing);
-	T_ADD_ROWS(&t, saved, change_is_saved);
-	T_ADD(&t, save_warns_of_rules_that_the_command_line_has);
-	T_ADD(&t, versions_before_are_kept);
-	T_ADD_ROWS(&t, not_saved, refused_save_keeps_the_file);
-	T_ADD(&t, reload_makes_what_the_file_says);
-	T_ADD(&t, reload_of_a_broken_file_is_refused);
-	T_ADD(&t, reload_warns_of_luns_that_will_change);
-	T_ADD(&t, hangup_reads_the_file_again);
-	T_ADD(&t, hangup_while_reloading_reloads_again);
-	T_ADD(&t, change_while_saving_is_saved);
-	with_file = t.cnt;
-	T_ADD_ROWS(&t, default_cases, refused_address_leaves_the_default);
-	with_default = t.cnt;
-	T_ADD(&t, change_saves_itself);
-	T_ADD(&t, change_that_is_not_saved_warns);
-	T_ADD(&t, change_while_reloading_stays);
-	T_ADD(&t, reload_while_saving_undoes_nothing);
-	with_end = t.cnt;
-	T_ADD(&t, end_does_not_wait_for_a_reload);
-	T_ADD(&t, end_does_not_wait_for_a_save);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = i < with_file	   ? start
-					: i < with_default ? start_default
-							   : start_auto_save;
-		t.tests[i].teardown_func = i < with_end ? stop : leave;
-	}
-	return t_run(&t);
 }

@@ -2,11 +2,10 @@
 #include "base/arena.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/lib/t_table.h"
 
 #define UNIT ARENA_MIN_BLOCK
 #define KIB  ((size_t)1 << 10)
@@ -38,7 +37,7 @@ static const struct create_case create_cases[] = {
 	{ "an arena of many huge pages", 64 * MIB, 0 },
 };
 
-static void create(void **state)
+T_ROWS(create, create_cases)
 {
 	const struct create_case *c = *state;
 	struct arena *a = NULL;
@@ -79,7 +78,7 @@ static const struct block_case block_cases[] = {
 	{ "5 MiB take 8", 5 * MIB, 8 * MIB },
 };
 
-static void block_size(void **state)
+T_ROWS(block_size, block_cases)
 {
 	const struct block_case *c = *state;
 	struct arena *a = make(8 * MIB);
@@ -160,7 +159,7 @@ static void model_put(struct model *m, struct model_block *b)
 	b->p = NULL;
 }
 
-static void random_blocks_are_apart_and_come_together_again(void **state)
+T_TEST(random_blocks_are_apart_and_come_together_again)
 {
 	static struct model m;
 	struct model_block *b;
@@ -187,7 +186,7 @@ static void random_blocks_are_apart_and_come_together_again(void **state)
 	arena_destroy(m.a);
 }
 
-static void every_unit_can_be_had(void **state)
+T_TEST(every_unit_can_be_had)
 {
 	struct arena *a = make(64 * KIB);
 	void *blocks[16];
@@ -202,7 +201,7 @@ static void every_unit_can_be_had(void **state)
 	arena_destroy(a);
 }
 
-static void the_block_given_back_last_comes_first(void **state)
+T_TEST(the_block_given_back_last_comes_first)
 {
 	struct arena *a = make(MIB);
 	void *p[3];
@@ -220,7 +219,7 @@ static void the_block_given_back_last_comes_first(void **state)
 	arena_destroy(a);
 }
 
-static void giving_back_nothing_does_nothing(void **state)
+T_TEST(giving_back_nothing_does_nothing)
 {
 	struct arena *a = make(64 * KIB);
 
@@ -263,7 +262,7 @@ static void wait_for(struct arena *a, struct waiting *w, size_t len)
 	assert_null(arena_get_wait(a, len, &w->waiter));
 }
 
-static void nobody_waits_while_there_is_room(void **state)
+T_TEST(nobody_waits_while_there_is_room)
 {
 	struct waiting w = { .waiter.granted = granted };
 	struct arena *a = make(64 * KIB);
@@ -275,7 +274,7 @@ static void nobody_waits_while_there_is_room(void **state)
 	arena_destroy(a);
 }
 
-static void who_waits_first_is_served_first(void **state)
+T_TEST(who_waits_first_is_served_first)
 {
 	struct arena *a = make(64 * KIB);
 	struct waiting large = { 0 };
@@ -300,7 +299,7 @@ static void who_waits_first_is_served_first(void **state)
 	arena_destroy(a);
 }
 
-static void one_block_given_back_serves_many(void **state)
+T_TEST(one_block_given_back_serves_many)
 {
 	struct arena *a = make(64 * KIB);
 	struct waiting w[16] = { 0 };
@@ -317,7 +316,7 @@ static void one_block_given_back_serves_many(void **state)
 	arena_destroy(a);
 }
 
-static void who_stopped_waiting_is_not_served(void **state)
+T_TEST(who_stopped_waiting_is_not_served)
 {
 	struct arena *a = make(64 * KIB);
 	struct waiting w[3] = { 0 };
@@ -338,7 +337,7 @@ static void who_stopped_waiting_is_not_served(void **state)
 }
 
 /* Each gives its block back at once. A stack frame for each would overflow. */
-static void a_million_waiters_need_no_stack(void **state)
+T_TEST(a_million_waiters_need_no_stack)
 {
 	const size_t cnt = 1000000;
 	struct waiting *w = calloc(cnt, sizeof(*w));
@@ -358,7 +357,7 @@ static void a_million_waiters_need_no_stack(void **state)
 	free(w);
 }
 
-static void who_was_served_may_wait_again(void **state)
+T_TEST(who_was_served_may_wait_again)
 {
 	struct arena *a = make(64 * KIB);
 	struct waiting w = { .wait_again = true };
@@ -392,7 +391,7 @@ static size_t take_all(struct arena *a, struct arena_user *u, void **blocks,
 	return cnt;
 }
 
-static void each_leaves_as_much_as_it_has(void **state)
+T_TEST(each_leaves_as_much_as_it_has)
 {
 	struct arena *a = make(64 * KIB);
 	void *blocks[4][17];
@@ -426,7 +425,7 @@ static void each_leaves_as_much_as_it_has(void **state)
 	arena_destroy(a);
 }
 
-static void who_has_nothing_may_have_everything(void **state)
+T_TEST(who_has_nothing_may_have_everything)
 {
 	struct waiting w = { .waiter.granted = granted };
 	struct arena *a = make(64 * KIB);
@@ -442,7 +441,7 @@ static void who_has_nothing_may_have_everything(void **state)
 }
 
 /* One user has a long queue; another one comes last and is served second. */
-static void users_take_turns(void **state)
+T_TEST(users_take_turns)
 {
 	struct arena *a = make(64 * KIB);
 	void *whole = arena_get(a, 64 * KIB);
@@ -469,7 +468,7 @@ static void users_take_turns(void **state)
 }
 
 /* Small blocks of other users do not delay a large one for ever. */
-static void whose_turn_it_is_is_not_overtaken(void **state)
+T_TEST(whose_turn_it_is_is_not_overtaken)
 {
 	struct arena *a = make(64 * KIB);
 	struct arena_user u[2];
@@ -489,42 +488,4 @@ static void whose_turn_it_is_is_not_overtaken(void **state)
 	assert_int_equal(small.nth, 2);
 	arena_put(a, small.block);
 	arena_destroy(a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest others[] = {
-		cmocka_unit_test(
-			random_blocks_are_apart_and_come_together_again),
-		cmocka_unit_test(every_unit_can_be_had),
-		cmocka_unit_test(the_block_given_back_last_comes_first),
-		cmocka_unit_test(giving_back_nothing_does_nothing),
-		cmocka_unit_test(nobody_waits_while_there_is_room),
-		cmocka_unit_test(who_waits_first_is_served_first),
-		cmocka_unit_test(one_block_given_back_serves_many),
-		cmocka_unit_test(who_stopped_waiting_is_not_served),
-		cmocka_unit_test(a_million_waiters_need_no_stack),
-		cmocka_unit_test(who_was_served_may_wait_again),
-		cmocka_unit_test(each_leaves_as_much_as_it_has),
-		cmocka_unit_test(who_has_nothing_may_have_everything),
-		cmocka_unit_test(users_take_turns),
-		cmocka_unit_test(whose_turn_it_is_is_not_overtaken),
-	};
-	struct CMUnitTest tests[ARRAY_SIZE(create_cases) +
-				ARRAY_SIZE(block_cases) + ARRAY_SIZE(others)];
-	size_t n = 0;
-
-	memset(tests, 0, sizeof(tests));
-	for (size_t i = 0; i < ARRAY_SIZE(create_cases); i++, n++) {
-		tests[n].name = create_cases[i].name;
-		tests[n].test_func = create;
-		tests[n].initial_state = (void *)&create_cases[i];
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(block_cases); i++, n++) {
-		tests[n].name = block_cases[i].name;
-		tests[n].test_func = block_size;
-		tests[n].initial_state = (void *)&block_cases[i];
-	}
-	memcpy(tests + n, others, sizeof(others));
-	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
 }

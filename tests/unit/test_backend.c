@@ -237,7 +237,7 @@ static const struct refusal refusals[] = {
 	  "smaller than one block" },
 };
 
-static void open_is_refused(void **state)
+T_ROWS(open_is_refused, refusals)
 {
 	const struct refusal *row = *state;
 	struct backend_options opt = { .block_size = row->block_size,
@@ -270,7 +270,7 @@ static const struct memory_refusal memory_refusals[] = {
 	{ "null above 8 EiB", &backend_null, "9E", -ERANGE },
 };
 
-static void memory_open_is_refused(void **state)
+T_ROWS(memory_open_is_refused, memory_refusals)
 {
 	const struct memory_refusal *row = *state;
 	struct backend_options opt = { .path = row->size, .block_size = 512 };
@@ -281,7 +281,7 @@ static void memory_open_is_refused(void **state)
 	assert_non_null(strstr(e.text, row->size));
 }
 
-static void unwritable_file_is_refused_with_a_hint(void **state)
+T_TEST(unwritable_file_is_refused_with_a_hint)
 {
 	struct backend_options opt;
 	struct error e = { 0 };
@@ -300,7 +300,7 @@ static void unwritable_file_is_refused_with_a_hint(void **state)
 	finish();
 }
 
-static void partial_last_block_is_left_out(void **state)
+T_TEST(partial_last_block_is_left_out)
 {
 	struct backend_options opt;
 
@@ -311,7 +311,7 @@ static void partial_last_block_is_left_out(void **state)
 	finish();
 }
 
-static void file_given_twice_is_refused(void **state)
+T_TEST(file_given_twice_is_refused)
 {
 	struct backend_options opt;
 	struct backend *second;
@@ -328,7 +328,7 @@ static void file_given_twice_is_refused(void **state)
 	finish();
 }
 
-static void readers_share_a_file(void **state)
+T_TEST(readers_share_a_file)
 {
 	struct backend_options opt;
 	struct backend *second;
@@ -370,7 +370,7 @@ static pid_t fork_holder(const struct backend_options *opt)
 }
 
 /* The lock belongs to the open file that io_uring holds, and ends with it. */
-static void lock_ends_with_the_process(void **state)
+T_TEST(lock_ends_with_the_process)
 {
 	struct backend_options opt;
 	struct backend *second;
@@ -391,7 +391,7 @@ static void lock_ends_with_the_process(void **state)
 	finish();
 }
 
-static void write_through_has_no_cache(void **state)
+T_TEST(write_through_has_no_cache)
 {
 	struct backend_options opt;
 
@@ -432,7 +432,7 @@ static const struct io_row io_rows[] = {
 	{ "direct, fua", 1, true, true, 4096, 0, 4096 },
 };
 
-static void reads_back_what_was_written(void **state)
+T_ROWS(reads_back_what_was_written, io_rows)
 {
 	const struct io_row *row = *state;
 	struct backend_options opt;
@@ -465,7 +465,7 @@ static void reads_back_what_was_written(void **state)
 	finish();
 }
 
-static void read_past_the_end_of_a_shrunk_file_fails(void **state)
+T_TEST(read_past_the_end_of_a_shrunk_file_fails)
 {
 	open_file();
 	assert_int_equal(truncate(bench.path, 4096 + 512), 0);
@@ -475,7 +475,7 @@ static void read_past_the_end_of_a_shrunk_file_fails(void **state)
 	finish();
 }
 
-static void shrunk_file_fails_direct_reads_too(void **state)
+T_TEST(shrunk_file_fails_direct_reads_too)
 {
 	struct backend_options opt;
 
@@ -489,7 +489,7 @@ static void shrunk_file_fails_direct_reads_too(void **state)
 	finish();
 }
 
-static void many_requests_are_each_answered_once(void **state)
+T_TEST(many_requests_are_each_answered_once)
 {
 	static struct answer a[64];
 
@@ -518,7 +518,7 @@ static void many_requests_are_each_answered_once(void **state)
 
 /* ---- flush ---- */
 
-static void flushes_are_all_answered(void **state)
+T_TEST(flushes_are_all_answered)
 {
 	struct answer a[5] = { 0 };
 
@@ -544,7 +544,7 @@ static void run_out_of_processes(void)
 		_exit(3);
 }
 
-static void flush_needs_no_new_thread(void **state)
+T_TEST(flush_needs_no_new_thread)
 {
 	pid_t pid;
 	int status;
@@ -597,7 +597,7 @@ static int flush_descriptor(void)
 }
 
 /* fsync of a pipe fails. A pipe in the place of the file acts as a bad disk. */
-static void failed_flush_is_never_forgotten(void **state)
+T_TEST(failed_flush_is_never_forgotten)
 {
 	struct answer a[3] = { 0 };
 	int ends[2];
@@ -660,7 +660,7 @@ static void need_dirty_pages(void)
 		skip();
 }
 
-static void fua_write_leaves_nothing_dirty(void **state)
+T_TEST(fua_write_leaves_nothing_dirty)
 {
 	need_dirty_pages();
 	open_file();
@@ -671,7 +671,7 @@ static void fua_write_leaves_nothing_dirty(void **state)
 	finish();
 }
 
-static void flush_leaves_nothing_dirty(void **state)
+T_TEST(flush_leaves_nothing_dirty)
 {
 	need_dirty_pages();
 	open_file();
@@ -682,7 +682,7 @@ static void flush_leaves_nothing_dirty(void **state)
 	finish();
 }
 
-static void write_through_leaves_nothing_dirty(void **state)
+T_TEST(write_through_leaves_nothing_dirty)
 {
 	struct backend_options opt;
 
@@ -703,7 +703,7 @@ static void write_through_leaves_nothing_dirty(void **state)
 
 /* ---- unmap, zero, extents ---- */
 
-static void unmap_punches_a_hole(void **state)
+T_TEST(unmap_punches_a_hole)
 {
 	uint64_t before;
 
@@ -720,7 +720,7 @@ static void unmap_punches_a_hole(void **state)
 	finish();
 }
 
-static void unmap_of_part_of_a_block_reads_as_zeroes(void **state)
+T_TEST(unmap_of_part_of_a_block_reads_as_zeroes)
 {
 	open_file();
 	fill_file(0, 'u', 8192);
@@ -743,7 +743,7 @@ static const struct zero_row zero_rows[] = {
 	{ "zero with fua", false, true },
 };
 
-static void zero_makes_zeroes(void **state)
+T_ROWS(zero_makes_zeroes, zero_rows)
 {
 	const struct zero_row *row = *state;
 	uint64_t before;
@@ -771,7 +771,7 @@ static void zero_makes_zeroes(void **state)
 }
 
 /* tmpfs does not support ZERO_RANGE. */
-static void zeroes_are_written_where_they_must_be(void **state)
+T_TEST(zeroes_are_written_where_they_must_be)
 {
 	struct backend_options opt;
 	int fd;
@@ -794,7 +794,7 @@ static void zeroes_are_written_where_they_must_be(void **state)
 	finish();
 }
 
-static void extents_are_as_in_the_file(void **state)
+T_TEST(extents_are_as_in_the_file)
 {
 	struct answer a = { 0 };
 
@@ -824,7 +824,7 @@ static void extents_are_as_in_the_file(void **state)
 }
 
 /* Reads of them fail. Who skips holes would take them for zeroes. */
-static void missing_blocks_of_a_shrunk_file_are_no_hole(void **state)
+T_TEST(missing_blocks_of_a_shrunk_file_are_no_hole)
 {
 	struct answer a = { 0 };
 
@@ -891,7 +891,7 @@ static const struct race_case {
 };
 
 /* An extent of no length would make the caller ask again and again. */
-static void extent_that_is_unmapped_meanwhile_has_a_block(void **state)
+T_ROWS(extent_that_is_unmapped_meanwhile_has_a_block, race_cases)
 {
 	const struct race_case *row = *state;
 	struct answer a = { 0 };
@@ -962,7 +962,7 @@ static void free_device(struct device *d)
 	unlink(d->file);
 }
 
-static void device_is_direct_and_complete(void **state)
+T_TEST(device_is_direct_and_complete)
 {
 	struct backend_options opt;
 	struct device d;
@@ -993,7 +993,7 @@ static uint64_t file_blocks(const char *path)
 	return (uint64_t)st.st_blocks;
 }
 
-static void device_unmap_gives_space_back(void **state)
+T_TEST(device_unmap_gives_space_back)
 {
 	struct backend_options opt;
 	struct device d;
@@ -1014,7 +1014,7 @@ static void device_unmap_gives_space_back(void **state)
 }
 
 /* target_start tests a device that another process has. */
-static void device_is_taken_once(void **state)
+T_TEST(device_is_taken_once)
 {
 	struct backend_options opt;
 	struct device d;
@@ -1032,7 +1032,7 @@ static void device_is_taken_once(void **state)
 	free_device(&d);
 }
 
-static void large_sectors_go_through_the_page_cache(void **state)
+T_TEST(large_sectors_go_through_the_page_cache)
 {
 	struct backend_options opt;
 	struct device d;
@@ -1056,7 +1056,7 @@ static void large_sectors_go_through_the_page_cache(void **state)
 	free_device(&d);
 }
 
-static void large_sectors_are_direct_with_large_blocks(void **state)
+T_TEST(large_sectors_are_direct_with_large_blocks)
 {
 	struct backend_options opt;
 	struct device d;
@@ -1126,7 +1126,7 @@ static void *disk_guard(void *arg)
 }
 
 /* The disk answers again only when a timer of the worker has fired. */
-static void a_dead_disk_stops_no_worker(void **state)
+T_TEST(a_dead_disk_stops_no_worker)
 {
 	int ended = eventfd(0, EFD_CLOEXEC);
 	struct answer late[4] = { 0 };
@@ -1198,17 +1198,17 @@ static void ram_unmap(bool pinned)
 	finish();
 }
 
-static void ram_unmap_gives_pages_back(void **state)
+T_TEST(ram_unmap_gives_pages_back)
 {
 	ram_unmap(/* pinned= */ false);
 }
 
-static void pinned_ram_is_overwritten_in_place(void **state)
+T_TEST(pinned_ram_is_overwritten_in_place)
 {
 	ram_unmap(/* pinned= */ true);
 }
 
-static void ram_within_one_page_is_zeroed(void **state)
+T_TEST(ram_within_one_page_is_zeroed)
 {
 	struct backend_options opt = { .path = "1M", .block_size = 512 };
 	uint8_t *mem;
@@ -1223,7 +1223,7 @@ static void ram_within_one_page_is_zeroed(void **state)
 	finish();
 }
 
-static void null_read_leaves_nothing_old_in_the_buffer(void **state)
+T_TEST(null_read_leaves_nothing_old_in_the_buffer)
 {
 	struct backend_options opt = { .path = "1E", .block_size = 4096 };
 
@@ -1235,47 +1235,4 @@ static void null_read_leaves_nothing_old_in_the_buffer(void **state)
 	assert_true(is_filled(bench.buf, 0, 4096));
 	assert_int_equal(bench.buf[4096], 'n');
 	finish();
-}
-
-int main(void)
-{
-	struct t_table t = { 0 };
-
-	T_ADD_ROWS(&t, refusals, open_is_refused);
-	T_ADD_ROWS(&t, memory_refusals, memory_open_is_refused);
-	T_ADD(&t, unwritable_file_is_refused_with_a_hint);
-	T_ADD(&t, partial_last_block_is_left_out);
-	T_ADD(&t, file_given_twice_is_refused);
-	T_ADD(&t, readers_share_a_file);
-	T_ADD(&t, lock_ends_with_the_process);
-	T_ADD(&t, write_through_has_no_cache);
-	T_ADD_ROWS(&t, io_rows, reads_back_what_was_written);
-	T_ADD(&t, read_past_the_end_of_a_shrunk_file_fails);
-	T_ADD(&t, shrunk_file_fails_direct_reads_too);
-	T_ADD(&t, many_requests_are_each_answered_once);
-	T_ADD(&t, flushes_are_all_answered);
-	T_ADD(&t, flush_needs_no_new_thread);
-	T_ADD(&t, failed_flush_is_never_forgotten);
-	T_ADD(&t, fua_write_leaves_nothing_dirty);
-	T_ADD(&t, flush_leaves_nothing_dirty);
-	T_ADD(&t, write_through_leaves_nothing_dirty);
-	T_ADD(&t, unmap_punches_a_hole);
-	T_ADD(&t, unmap_of_part_of_a_block_reads_as_zeroes);
-	T_ADD_ROWS(&t, zero_rows, zero_makes_zeroes);
-	T_ADD(&t, zeroes_are_written_where_they_must_be);
-	T_ADD(&t, extents_are_as_in_the_file);
-	T_ADD(&t, missing_blocks_of_a_shrunk_file_are_no_hole);
-	T_ADD_ROWS(&t, race_cases,
-		   extent_that_is_unmapped_meanwhile_has_a_block);
-	T_ADD(&t, a_dead_disk_stops_no_worker);
-	T_ADD(&t, device_is_direct_and_complete);
-	T_ADD(&t, device_unmap_gives_space_back);
-	T_ADD(&t, device_is_taken_once);
-	T_ADD(&t, large_sectors_go_through_the_page_cache);
-	T_ADD(&t, large_sectors_are_direct_with_large_blocks);
-	T_ADD(&t, ram_unmap_gives_pages_back);
-	T_ADD(&t, pinned_ram_is_overwritten_in_place);
-	T_ADD(&t, ram_within_one_page_is_zeroed);
-	T_ADD(&t, null_read_leaves_nothing_old_in_the_buffer);
-	return t_run(&t);
 }

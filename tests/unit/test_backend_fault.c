@@ -54,7 +54,7 @@ static const struct rule_row rules[] = {
 	    .count = 1 } },
 };
 
-static void rule_is_read(void **state)
+T_ROWS(rule_is_read, rules)
 {
 	const struct rule_row *row = *state;
 	struct fault_rule rule;
@@ -109,7 +109,7 @@ static const struct bad_rule_row bad_rules[] = {
 #endif
 };
 
-static void bad_rule_is_refused(void **state)
+T_ROWS(bad_rule_is_refused, bad_rules)
 {
 	const struct bad_rule_row *row = *state;
 	struct fault_rule rule;
@@ -144,7 +144,7 @@ static const struct hit_row hit_rows[] = {
 	{ "write:error:chance=100%", "www", "xxx" },
 };
 
-static void the_right_requests_are_hit(void **state)
+T_ROWS(the_right_requests_are_hit, hit_rows)
 {
 	const struct hit_row *row = *state;
 	struct fault_tally tally = { 0 };
@@ -188,7 +188,7 @@ static unsigned int hits_of(const char *text, uint64_t *map)
 	return cnt;
 }
 
-static void a_seed_gives_the_same_hits_again(void **state)
+T_TEST(a_seed_gives_the_same_hits_again)
 {
 	uint64_t one;
 	uint64_t again;
@@ -403,7 +403,7 @@ static const struct fault_row fault_rows[] = {
 	{ "read:error", RBP_WRITE, 4, 2, 0, 2, "write 2048+1024", "nn" },
 };
 
-static void a_fault_does_what_it_says(void **state)
+T_ROWS(a_fault_does_what_it_says, fault_rows)
 {
 	const struct fault_row *row = *state;
 	uint8_t *at;
@@ -442,7 +442,7 @@ static unsigned int bits_differ(const uint8_t *a, const uint8_t *b, size_t len,
 	return cnt;
 }
 
-static void corruption_flips_one_bit_of_what_is_read(void **state)
+T_TEST(corruption_flips_one_bit_of_what_is_read)
 {
 	unsigned int block = 0;
 	uint8_t *at;
@@ -456,7 +456,7 @@ static void corruption_flips_one_bit_of_what_is_read(void **state)
 	finish();
 }
 
-static void corruption_flips_one_bit_of_what_is_written(void **state)
+T_TEST(corruption_flips_one_bit_of_what_is_written)
 {
 	unsigned int block = 0;
 	uint8_t mine[4 * BLOCK];
@@ -473,7 +473,7 @@ static void corruption_flips_one_bit_of_what_is_written(void **state)
 	finish();
 }
 
-static void a_delayed_request_is_late(void **state)
+T_TEST(a_delayed_request_is_late)
 {
 	struct answer *a;
 	uint64_t begin;
@@ -488,7 +488,7 @@ static void a_delayed_request_is_late(void **state)
 	finish();
 }
 
-static void delays_add_up_and_the_first_other_fault_counts(void **state)
+T_TEST(delays_add_up_and_the_first_other_fault_counts)
 {
 	static const char *const texts[] = { "write:delay=5", "any:delay=5",
 					     "write:torn:lba=1", "write:error",
@@ -504,7 +504,7 @@ static void delays_add_up_and_the_first_other_fault_counts(void **state)
 	finish();
 }
 
-static void a_stuck_request_waits_for_its_release(void **state)
+T_TEST(a_stuck_request_waits_for_its_release)
 {
 	struct answer *a;
 	struct answer *b;
@@ -530,7 +530,7 @@ static void a_stuck_request_waits_for_its_release(void **state)
 	finish();
 }
 
-static void what_sticks_again_is_released_again(void **state)
+T_TEST(what_sticks_again_is_released_again)
 {
 	struct answer *a;
 
@@ -548,7 +548,7 @@ static void what_sticks_again_is_released_again(void **state)
 	finish();
 }
 
-static void a_failed_flush_stays_failed(void **state)
+T_TEST(a_failed_flush_stays_failed)
 {
 	start("flush:error:count=1");
 	assert_int_equal(run(RBP_FLUSH, 0, 0), -EIO);
@@ -559,7 +559,7 @@ static void a_failed_flush_stays_failed(void **state)
 	finish();
 }
 
-static void an_error_of_the_store_is_passed_on(void **state)
+T_TEST(an_error_of_the_store_is_passed_on)
 {
 	start("write:torn");
 	t_store.fail_at = 2;
@@ -580,7 +580,7 @@ static const struct promise_row promises[] = {
 	{ "any:short", 0 },	   { "write:torn", 0 },
 };
 
-static void no_atomic_writes_where_they_are_cut(void **state)
+T_ROWS(no_atomic_writes_where_they_are_cut, promises)
 {
 	const struct promise_row *row = *state;
 
@@ -593,7 +593,7 @@ static void no_atomic_writes_where_they_are_cut(void **state)
 
 /* ---- on the built-in stores ---- */
 
-static void ram_below_is_read_and_written_by_requests(void **state)
+T_TEST(ram_below_is_read_and_written_by_requests)
 {
 	struct volume_spec spec;
 	struct volume *vol;
@@ -627,7 +627,7 @@ static void ram_below_is_read_and_written_by_requests(void **state)
 }
 
 #if FAULT_INJECTION
-static void a_lie_answers_a_flush_that_never_was(void **state)
+T_TEST(a_lie_answers_a_flush_that_never_was)
 {
 	start("flush:lie:after=1");
 	assert_int_equal(run(RBP_FLUSH, 0, 0), 0);
@@ -636,7 +636,7 @@ static void a_lie_answers_a_flush_that_never_was(void **state)
 	finish();
 }
 
-static void a_stale_write_comes_back_over_a_newer_one(void **state)
+T_TEST(a_stale_write_comes_back_over_a_newer_one)
 {
 	uint8_t *at;
 
@@ -651,7 +651,7 @@ static void a_stale_write_comes_back_over_a_newer_one(void **state)
 	finish();
 }
 
-static void a_stale_write_that_is_not_due_is_forgotten(void **state)
+T_TEST(a_stale_write_that_is_not_due_is_forgotten)
 {
 	start("write:stale=3600000");
 	assert_int_equal(run(RBP_WRITE, 4, 1), 0);
@@ -679,7 +679,7 @@ static void start_volatile(const char *text)
 	assert_int_equal(backend_attach(bench.be, &bench.worker), 0);
 }
 
-static void what_is_not_flushed_is_not_in_the_store(void **state)
+T_TEST(what_is_not_flushed_is_not_in_the_store)
 {
 	uint8_t *at;
 
@@ -708,7 +708,7 @@ static void what_is_not_flushed_is_not_in_the_store(void **state)
 	finish();
 }
 
-static void a_cache_that_cannot_be_written_says_so_for_good(void **state)
+T_TEST(a_cache_that_cannot_be_written_says_so_for_good)
 {
 	start_volatile("read:error");
 	assert_int_equal(run(RBP_WRITE, 4, 2), 0);
@@ -719,32 +719,3 @@ static void a_cache_that_cannot_be_written_says_so_for_good(void **state)
 	finish();
 }
 #endif
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rules, rule_is_read);
-	T_ADD_ROWS(&t, bad_rules, bad_rule_is_refused);
-	T_ADD_ROWS(&t, hit_rows, the_right_requests_are_hit);
-	T_ADD(&t, a_seed_gives_the_same_hits_again);
-	T_ADD_ROWS(&t, fault_rows, a_fault_does_what_it_says);
-	T_ADD(&t, corruption_flips_one_bit_of_what_is_read);
-	T_ADD(&t, corruption_flips_one_bit_of_what_is_written);
-	T_ADD(&t, a_delayed_request_is_late);
-	T_ADD(&t, delays_add_up_and_the_first_other_fault_counts);
-	T_ADD(&t, a_stuck_request_waits_for_its_release);
-	T_ADD(&t, what_sticks_again_is_released_again);
-	T_ADD(&t, a_failed_flush_stays_failed);
-	T_ADD(&t, an_error_of_the_store_is_passed_on);
-	T_ADD_ROWS(&t, promises, no_atomic_writes_where_they_are_cut);
-	T_ADD(&t, ram_below_is_read_and_written_by_requests);
-#if FAULT_INJECTION
-	T_ADD(&t, a_lie_answers_a_flush_that_never_was);
-	T_ADD(&t, a_stale_write_comes_back_over_a_newer_one);
-	T_ADD(&t, a_stale_write_that_is_not_due_is_forgotten);
-	T_ADD(&t, what_is_not_flushed_is_not_in_the_store);
-	T_ADD(&t, a_cache_that_cannot_be_written_says_so_for_good);
-#endif
-	return t_run(&t);
-}

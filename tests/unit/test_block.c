@@ -273,7 +273,7 @@ static struct block_cmd row_command(const struct cmd_row *row)
 }
 
 /* The store answers at once, later, or with a pause after each piece. */
-static void store_is_asked_for_what_it_has(void **state)
+T_ROWS(store_is_asked_for_what_it_has, cmd_rows)
 {
 	const struct cmd_row *row = *state;
 
@@ -294,7 +294,7 @@ static void store_is_asked_for_what_it_has(void **state)
 
 /* Runs the same row once for each of its requests; each time another one
  * fails. */
-static void error_of_each_request_ends_the_command(void **state)
+T_ROWS(error_of_each_request_ends_the_command, cmd_rows)
 {
 	const struct cmd_row *row = *state;
 	unsigned int cnt = 1;
@@ -321,7 +321,7 @@ static void error_of_each_request_ends_the_command(void **state)
 }
 
 /* The command is stopped before the nth request: no more requests follow. */
-static void stopped_command_asks_for_nothing_more(void **state)
+T_ROWS(stopped_command_asks_for_nothing_more, cmd_rows)
 {
 	const struct cmd_row *row = *state;
 	struct block_cmd cmd;
@@ -351,7 +351,7 @@ static void stopped_command_asks_for_nothing_more(void **state)
 
 /* ---- the data ---- */
 
-static void reads_and_writes_what_it_is_told(void **state)
+T_TEST(reads_and_writes_what_it_is_told)
 {
 	static const unsigned int stores[] = { 0, MEMORY };
 
@@ -373,7 +373,7 @@ static void reads_and_writes_what_it_is_told(void **state)
 }
 
 /* RDMA has moved the data. The layer does not copy it, but notes the WRITE. */
-static void data_that_is_in_place_is_not_copied(void **state)
+T_TEST(data_that_is_in_place_is_not_copied)
 {
 	struct block_cmd cmd;
 
@@ -392,7 +392,7 @@ static void data_that_is_in_place_is_not_copied(void **state)
 	end();
 }
 
-static void place_of_blocks_is_told_of_memory_alone(void **state)
+T_TEST(place_of_blocks_is_told_of_memory_alone)
 {
 	begin(0);
 	assert_null(block_in_place(&dev, UNIT));
@@ -418,7 +418,7 @@ static const struct compare_row {
 	{ "one block for all, last byte", 0, UNIT, UNIT - 1, UNIT - 1 },
 };
 
-static void comparing_finds_the_first_byte_that_differs(void **state)
+T_ROWS(comparing_finds_the_first_byte_that_differs, compare_rows)
 {
 	const struct compare_row *row = *state;
 	struct block_cmd cmd;
@@ -439,7 +439,7 @@ static void comparing_finds_the_first_byte_that_differs(void **state)
 	end();
 }
 
-static void compare_and_write_writes_only_over_what_is_wanted(void **state)
+T_TEST(compare_and_write_writes_only_over_what_is_wanted)
 {
 	struct block_cmd cmd;
 
@@ -458,7 +458,7 @@ static void compare_and_write_writes_only_over_what_is_wanted(void **state)
 	end();
 }
 
-static void merging_keeps_the_bits_that_were_set(void **state)
+T_TEST(merging_keeps_the_bits_that_were_set)
 {
 	struct block_cmd cmd;
 
@@ -473,7 +473,7 @@ static void merging_keeps_the_bits_that_were_set(void **state)
 }
 
 /* Also a pattern of zeroes. The store of the first round cannot make zeroes. */
-static void filling_repeats_the_pattern(void **state)
+T_TEST(filling_repeats_the_pattern)
 {
 	static const unsigned int stores[] = { 0, ZERO, MEMORY, MEMORY | ZERO };
 
@@ -508,7 +508,7 @@ static bool more_ranges(struct block_cmd *cmd)
 	return true;
 }
 
-static void unmapping_takes_all_ranges_and_one_flush(void **state)
+T_TEST(unmapping_takes_all_ranges_and_one_flush)
 {
 	struct block_cmd cmd;
 
@@ -521,7 +521,7 @@ static void unmapping_takes_all_ranges_and_one_flush(void **state)
 	end();
 }
 
-static void extents_are_as_the_store_says_or_mapped(void **state)
+T_TEST(extents_are_as_the_store_says_or_mapped)
 {
 	struct block_cmd cmd;
 
@@ -542,7 +542,7 @@ static void extents_are_as_the_store_says_or_mapped(void **state)
 /* A qcow2 image, for example, may have holes of 512 bytes below blocks of 4096.
  * An extent of no block would be an error, or make the caller ask again and
  * again. */
-static void extents_of_a_store_end_within_blocks(void **state)
+T_TEST(extents_of_a_store_end_within_blocks)
 {
 	static const struct {
 		uint64_t offset, len;
@@ -568,7 +568,7 @@ static void extents_of_a_store_end_within_blocks(void **state)
 	end();
 }
 
-static void each_piece_has_its_pause(void **state)
+T_TEST(each_piece_has_its_pause)
 {
 	struct block_cmd cmd;
 
@@ -614,7 +614,7 @@ static const struct note_row {
 };
 
 /* After an unflushed write and this command, the process is killed. */
-static void record_has_what_the_next_process_is_to_know(void **state)
+T_ROWS(record_has_what_the_next_process_is_to_know, note_rows)
 {
 	const struct note_row *row = *state;
 	struct block_cmd cmd;
@@ -651,7 +651,7 @@ static const struct wrote_row {
 };
 
 /* After this command, a flush of some initiator fails. */
-static void writer_of_the_cache_is_noted_and_nobody_else(void **state)
+T_ROWS(writer_of_the_cache_is_noted_and_nobody_else, wrote_rows)
 {
 	const struct wrote_row *row = *state;
 	struct block_cmd cmd;
@@ -668,7 +668,7 @@ static void writer_of_the_cache_is_noted_and_nobody_else(void **state)
 
 /* A flush covers what was written before it began, and nothing that came
  * later. */
-static void flush_does_not_cover_writes_that_come_while_it_runs(void **state)
+T_TEST(flush_does_not_cover_writes_that_come_while_it_runs)
 {
 	struct block_cmd first, second;
 
@@ -688,7 +688,7 @@ static void flush_does_not_cover_writes_that_come_while_it_runs(void **state)
 }
 
 /* WCE is turned off while the store has a write that began before. */
-static void write_through_that_comes_meanwhile_is_heeded(void **state)
+T_TEST(write_through_that_comes_meanwhile_is_heeded)
 {
 	struct block_cmd cmd;
 
@@ -703,31 +703,4 @@ static void write_through_that_comes_meanwhile_is_heeded(void **state)
 	assert_int_equal(ends, 1);
 	assert_string_equal(t_store.log, "write 0+512, flush");
 	end();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, cmd_rows, store_is_asked_for_what_it_has);
-	T_ADD_ROWS(&t, cmd_rows, error_of_each_request_ends_the_command);
-	T_ADD_ROWS(&t, cmd_rows, stopped_command_asks_for_nothing_more);
-	T_ADD(&t, reads_and_writes_what_it_is_told);
-	T_ADD(&t, data_that_is_in_place_is_not_copied);
-	T_ADD(&t, place_of_blocks_is_told_of_memory_alone);
-	T_ADD_ROWS(&t, compare_rows,
-		   comparing_finds_the_first_byte_that_differs);
-	T_ADD(&t, compare_and_write_writes_only_over_what_is_wanted);
-	T_ADD(&t, merging_keeps_the_bits_that_were_set);
-	T_ADD(&t, filling_repeats_the_pattern);
-	T_ADD(&t, unmapping_takes_all_ranges_and_one_flush);
-	T_ADD(&t, extents_are_as_the_store_says_or_mapped);
-	T_ADD(&t, extents_of_a_store_end_within_blocks);
-	T_ADD(&t, each_piece_has_its_pause);
-	T_ADD_ROWS(&t, note_rows, record_has_what_the_next_process_is_to_know);
-	T_ADD_ROWS(&t, wrote_rows,
-		   writer_of_the_cache_is_noted_and_nobody_else);
-	T_ADD(&t, flush_does_not_cover_writes_that_come_while_it_runs);
-	T_ADD(&t, write_through_that_comes_meanwhile_is_heeded);
-	return t_run(&t);
 }

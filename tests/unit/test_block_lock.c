@@ -95,28 +95,6 @@ static const char *compare(const char *p)
 	return p + n;
 }
 
-static void script(void **state)
-{
-	const struct script *s = *state;
-	const char *p = s->text;
-
-	open_workers(WORKERS);
-	while (*p) {
-		if (*p == ' ')
-			settle(), p++;
-		else if (*p == '=')
-			p = compare(p + 1);
-		else if (*p == '-')
-			block_hold_drop(&holds[p[1] - 'a']), p += 2;
-		else
-			p = take(p);
-	}
-	settle();
-	for (unsigned int i = 0; i < HOLDS; i++)
-		assert_int_equal(holds[i].state, BLOCK_HOLD_NONE);
-	close_workers(WORKERS);
-}
-
 static const struct script scripts[] = {
 	{ "shared ones do not wait", "a0s03b0s12c1s09=abc-a-b-c" },
 	{ "an exclusive one alone, of the granter's worker", "a0x03 =a-a" },
@@ -148,6 +126,28 @@ static const struct script scripts[] = {
 	  "a0s00b1s22c0s44d1x22 =abc-b =abcd-a-c-d" },
 };
 
+T_ROWS(script, scripts)
+{
+	const struct script *s = *state;
+	const char *p = s->text;
+
+	open_workers(WORKERS);
+	while (*p) {
+		if (*p == ' ')
+			settle(), p++;
+		else if (*p == '=')
+			p = compare(p + 1);
+		else if (*p == '-')
+			block_hold_drop(&holds[p[1] - 'a']), p += 2;
+		else
+			p = take(p);
+	}
+	settle();
+	for (unsigned int i = 0; i < HOLDS; i++)
+		assert_int_equal(holds[i].state, BLOCK_HOLD_NONE);
+	close_workers(WORKERS);
+}
+
 /* ---- recursion ---- */
 
 static unsigned int chained;
@@ -159,7 +159,7 @@ static void drop_at_once(struct block_hold *hold)
 }
 
 /* Each hold is granted, and drops, when the one before it drops. */
-static void long_queue_needs_no_stack(void **state)
+T_TEST(long_queue_needs_no_stack)
 {
 	enum {
 		CNT = 200000
@@ -285,7 +285,7 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-static void threads_never_see_half_a_change(void **state)
+T_TEST(threads_never_see_half_a_change)
 {
 	static struct actor actors[2 * THREADS];
 	static struct start_msg starts[2 * THREADS];
@@ -311,14 +311,4 @@ static void threads_never_see_half_a_change(void **state)
 	assert_int_equal(torn, 0);
 	assert_true(cells[0] > 0);
 	close_workers(THREADS);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, scripts, script);
-	T_ADD(&t, long_queue_needs_no_stack);
-	T_ADD(&t, threads_never_see_half_a_change);
-	return t_run(&t);
 }

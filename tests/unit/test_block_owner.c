@@ -83,7 +83,7 @@ static void drop(char name)
 	settle();
 }
 
-static void same_blocks_belong_to_one_after_the_other(void **state)
+T_TEST(same_blocks_belong_to_one_after_the_other)
 {
 	begin();
 	takes('a', 0, 0, 4096);
@@ -99,7 +99,7 @@ static void same_blocks_belong_to_one_after_the_other(void **state)
 }
 
 /* In the same stripe, and in stripes whose numbers are equal. */
-static void other_blocks_do_not_wait(void **state)
+T_TEST(other_blocks_do_not_wait)
 {
 	begin();
 	takes('a', 0, 0, 4096);
@@ -112,7 +112,7 @@ static void other_blocks_do_not_wait(void **state)
 	end();
 }
 
-static void blocks_of_two_stripes_belong_to_one(void **state)
+T_TEST(blocks_of_two_stripes_belong_to_one)
 {
 	begin();
 	takes('a', 0, STRIPE - 512, STRIPE + 512);
@@ -136,7 +136,7 @@ static void blocks_of_two_stripes_belong_to_one(void **state)
 }
 
 /* The last one's blocks are free, but one that came before it wants them. */
-static void those_that_wait_keep_their_order(void **state)
+T_TEST(those_that_wait_keep_their_order)
 {
 	begin();
 	takes('a', 0, 0, 1024);
@@ -151,7 +151,7 @@ static void those_that_wait_keep_their_order(void **state)
 	end();
 }
 
-static void one_that_leaves_lets_those_behind_it_go(void **state)
+T_TEST(one_that_leaves_lets_those_behind_it_go)
 {
 	begin();
 	takes('a', 0, 0, 1024);
@@ -165,7 +165,7 @@ static void one_that_leaves_lets_those_behind_it_go(void **state)
 }
 
 /* The message to look again is under way when it leaves. */
-static void one_that_leaves_is_not_called(void **state)
+T_TEST(one_that_leaves_is_not_called)
 {
 	begin();
 	takes('a', 0, 0, 1024);
@@ -188,7 +188,7 @@ static void has_and_leaves(struct block_owner *owner)
 }
 
 /* Two get their blocks at once, and the first one ends the second. */
-static void one_that_is_ended_by_another_is_not_called(void **state)
+T_TEST(one_that_is_ended_by_another_is_not_called)
 {
 	begin();
 	takes('a', 0, 0, 1024);
@@ -202,7 +202,7 @@ static void one_that_is_ended_by_another_is_not_called(void **state)
 	end();
 }
 
-static void readers_wait_for_what_was_given_up(void **state)
+T_TEST(readers_wait_for_what_was_given_up)
 {
 	begin();
 	takes('a', 0, 0, 1024);
@@ -225,7 +225,7 @@ static void readers_wait_for_what_was_given_up(void **state)
 }
 
 /* Nothing in the store changes its blocks: they do not change later. */
-static void what_waits_or_reads_is_not_given_up(void **state)
+T_TEST(what_waits_or_reads_is_not_given_up)
 {
 	begin();
 	takes('a', 0, 0, 1024);
@@ -306,7 +306,7 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-static void threads_never_have_the_same_blocks(void **state)
+T_TEST(threads_never_have_the_same_blocks)
 {
 	static struct actor actors[ACTORS];
 	pthread_t threads[WORKERS];
@@ -330,21 +330,4 @@ static void threads_never_have_the_same_blocks(void **state)
 	assert_int_equal(clashes, 0);
 	assert_int_equal(all.given_up, 0);
 	end();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, same_blocks_belong_to_one_after_the_other);
-	T_ADD(&t, other_blocks_do_not_wait);
-	T_ADD(&t, blocks_of_two_stripes_belong_to_one);
-	T_ADD(&t, those_that_wait_keep_their_order);
-	T_ADD(&t, one_that_leaves_lets_those_behind_it_go);
-	T_ADD(&t, one_that_leaves_is_not_called);
-	T_ADD(&t, one_that_is_ended_by_another_is_not_called);
-	T_ADD(&t, readers_wait_for_what_was_given_up);
-	T_ADD(&t, what_waits_or_reads_is_not_given_up);
-	T_ADD(&t, threads_never_have_the_same_blocks);
-	return t_run(&t);
 }

@@ -59,7 +59,7 @@ static const struct check_case {
 	  "ram:16M,name=a,fault=write:corrupt:every=100", 1, "FAILED" },
 };
 
-static void volume_is_checked(void **state)
+T_ROWS(volume_is_checked, check_cases)
 {
 	const struct check_case *c = *state;
 
@@ -68,7 +68,7 @@ static void volume_is_checked(void **state)
 		fail_msg("%s", said);
 }
 
-static void file_keeps_every_promise(void **state)
+T_TEST(file_keeps_every_promise)
 {
 	char path[] = "/tmp/test_check_plugin.XXXXXX";
 	char spec[128];
@@ -86,7 +86,7 @@ static void file_keeps_every_promise(void **state)
 }
 
 /* The usual I/Os of the steps are longer than it is. */
-static void file_of_one_block_keeps_every_promise(void **state)
+T_TEST(file_of_one_block_keeps_every_promise)
 {
 	char path[] = "/tmp/test_check_plugin.XXXXXX";
 	char spec[128];
@@ -103,7 +103,7 @@ static void file_of_one_block_keeps_every_promise(void **state)
 	unlink(path);
 }
 
-static void volume_that_cannot_be_opened_fails(void **state)
+T_TEST(volume_that_cannot_be_opened_fails)
 {
 	log_level = LOG_ERROR;
 	assert_int_equal(check_volume("/nonexistent/file,name=a"), 1);
@@ -112,24 +112,10 @@ static void volume_that_cannot_be_opened_fails(void **state)
 
 #if HAVE_SANDBOX
 /* rdma-target would end when it serves the volume. */
-static void plugin_that_the_sandbox_ends_fails(void **state)
+T_TEST(plugin_that_the_sandbox_ends_fails)
 {
 	assert_int_equal(check_volume("liar:memfd,name=a"), 1);
 	if (!strstr(said, "FAILED: the process has ended"))
 		fail_msg("%s", said);
 }
 #endif
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, check_cases, volume_is_checked);
-	T_ADD(&t, file_keeps_every_promise);
-	T_ADD(&t, file_of_one_block_keeps_every_promise);
-	T_ADD(&t, volume_that_cannot_be_opened_fails);
-#if HAVE_SANDBOX
-	T_ADD(&t, plugin_that_the_sandbox_ends_fails);
-#endif
-	return t_run(&t);
-}

@@ -100,7 +100,7 @@ static const struct form_case {
 	{ "a schema for editors", "{\"$schema\":\"x\"}", "{}" },
 };
 
-static void has_canonical_form(void **state)
+T_ROWS(has_canonical_form, form_cases)
 {
 	const struct form_case *c = *state;
 	struct config_fault fault = { 0 };
@@ -118,7 +118,7 @@ static void has_canonical_form(void **state)
 }
 
 /* From the configuration to the target's options, and back. */
-static void is_kept_by_options(void **state)
+T_ROWS(is_kept_by_options, form_cases)
 {
 	const struct form_case *c = *state;
 	struct target_options *opt = calloc(1, sizeof(*opt));
@@ -220,7 +220,7 @@ static const struct refusal_case {
 	  "command line" },
 };
 
-static void is_refused(void **state)
+T_ROWS(is_refused, refusal_cases)
 {
 	const struct refusal_case *c = *state;
 	struct config_fault fault = { 0 };
@@ -251,7 +251,7 @@ static const struct text_case {
 	{ "bytes that are no text", "[\"\xff\xfe\"]", 0, 1, "not JSON" },
 };
 
-static void is_no_json(void **state)
+T_ROWS(is_no_json, text_cases)
 {
 	const struct text_case *c = *state;
 	size_t len = c->len ? c->len : strlen(c->text);
@@ -268,7 +268,7 @@ static void is_no_json(void **state)
 	free(copy);
 }
 
-static void brackets_in_texts_do_not_nest(void **state)
+T_TEST(brackets_in_texts_do_not_nest)
 {
 	static const char text[] = "[\"[[[[[[[[[[[[[[[[[[[[[[\\\"[[\"]";
 
@@ -295,7 +295,7 @@ static const struct path_case {
 	{ "the name of a layer", "ram:1M,layer=qos", "ram:1M", "qos" },
 };
 
-static void relative_path_begins_at_its_file(void **state)
+T_ROWS(relative_path_begins_at_its_file, path_cases)
 {
 	const struct path_case *c = *state;
 	struct config_fault fault = { 0 };
@@ -326,7 +326,7 @@ static void relative_path_begins_at_its_file(void **state)
 	json_decref(config);
 }
 
-static void directory_of_a_file_is_absolute(void **state)
+T_TEST(directory_of_a_file_is_absolute)
 {
 	static const char *const rows[][2] = {
 		{ "/etc/t.json", "/etc" },
@@ -342,18 +342,4 @@ static void directory_of_a_file_is_absolute(void **state)
 		assert_string_equal(dir, rows[i][1]);
 		free(dir);
 	}
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, form_cases, has_canonical_form);
-	T_ADD_ROWS(&t, form_cases, is_kept_by_options);
-	T_ADD_ROWS(&t, refusal_cases, is_refused);
-	T_ADD_ROWS(&t, text_cases, is_no_json);
-	T_ADD(&t, brackets_in_texts_do_not_nest);
-	T_ADD_ROWS(&t, path_cases, relative_path_begins_at_its_file);
-	T_ADD(&t, directory_of_a_file_is_absolute);
-	return t_run(&t);
 }

@@ -47,7 +47,7 @@ static const struct rule_row rule_rows[] = {
 	{ "and again", { { 100, 5 }, { 100, 4 }, { 100, 5 } }, true },
 };
 
-static void by_the_rule(void **state)
+T_ROWS(by_the_rule, rule_rows)
 {
 	const struct rule_row *row = *state;
 	struct contention c;
@@ -71,7 +71,20 @@ static bool is_after(struct contention *c, unsigned int more)
 	return c->is;
 }
 
-static void once_it_is_more_are_ready_for_a_moment(void **state)
+/* If io_uring is forbidden, or the kernel does not say how many threads are
+ * ready to run, the test cannot observe contention. */
+static bool can_be_found(void)
+{
+	struct reactor_options opt = { .ring_entries = 4 };
+	struct reactor *r;
+
+	if (access("/proc/loadavg", R_OK) || reactor_create(&opt, &r))
+		return false;
+	reactor_destroy(r);
+	return true;
+}
+
+T_TEST(once_it_is_more_are_ready_for_a_moment)
 {
 	struct contention c;
 
@@ -104,7 +117,7 @@ static bool is_after_help(struct contention *c, unsigned int more)
 	return c->is;
 }
 
-static void a_helper_does_not_count(void **state)
+T_TEST(a_helper_does_not_count)
 {
 	struct contention c;
 
@@ -151,7 +164,7 @@ static const struct span_row span_rows[] = {
 	{ "more CPU time than time, by rounding", { { 100000, 9, 10 } }, false },
 };
 
-static void by_the_spans(void **state)
+T_ROWS(by_the_spans, span_rows)
 {
 	const struct span_row *row = *state;
 	struct contention c = { .on_some = true };
@@ -164,7 +177,7 @@ static void by_the_spans(void **state)
 	assert_int_equal(c.is, row->is);
 }
 
-static void contention_on_some_holds_for_a_while(void **state)
+T_TEST(contention_on_some_holds_for_a_while)
 {
 	const uint64_t hold_us = CONTENTION_HOLD_MS * 1000;
 	struct contention c = { .on_some = true };
@@ -206,7 +219,7 @@ static bool is_on_some(void)
 	return c.on_some;
 }
 
-static void the_cpus_of_the_process_choose_the_rule(void **state)
+T_TEST(the_cpus_of_the_process_choose_the_rule)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	cpu_set_t before;
@@ -291,7 +304,7 @@ static struct reactor *polling_reactor(void)
 }
 
 /* One such thread for each CPU. */
-static void a_reactor_beside_them_does_not_poll(void **state)
+T_TEST_IF(can_be_found(), a_reactor_beside_them_does_not_poll)
 {
 	struct reactor *r = polling_reactor();
 	static struct rivals v;
@@ -304,7 +317,7 @@ static void a_reactor_beside_them_does_not_poll(void **state)
 }
 
 /* Other CPUs may be idle: only the CPUs that the reactor may use count. */
-static void one_on_its_only_cpu_is_enough(void **state)
+T_TEST_IF(can_be_found(), one_on_its_only_cpu_is_enough)
 {
 	static struct rivals v;
 	struct reactor *r;
@@ -318,34 +331,4 @@ static void one_on_its_only_cpu_is_enough(void **state)
 	stop_rivals(&v);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 	reactor_destroy(r);
-}
-
-/* If io_uring is forbidden, or the kernel does not say how many threads are
- * ready to run, the test cannot observe contention. */
-static bool can_be_found(void)
-{
-	struct reactor_options opt = { .ring_entries = 4 };
-	struct reactor *r;
-
-	if (access("/proc/loadavg", R_OK) || reactor_create(&opt, &r))
-		return false;
-	reactor_destroy(r);
-	return true;
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rule_rows, by_the_rule);
-	T_ADD(&t, once_it_is_more_are_ready_for_a_moment);
-	T_ADD(&t, a_helper_does_not_count);
-	T_ADD_ROWS(&t, span_rows, by_the_spans);
-	T_ADD(&t, contention_on_some_holds_for_a_while);
-	T_ADD(&t, the_cpus_of_the_process_choose_the_rule);
-	if (can_be_found()) {
-		T_ADD(&t, a_reactor_beside_them_does_not_poll);
-		T_ADD(&t, one_on_its_only_cpu_is_enough);
-	}
-	return t_run(&t);
 }

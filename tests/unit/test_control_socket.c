@@ -114,6 +114,8 @@ static int teardown(void **state)
 	return rmdir(world.dir);
 }
 
+T_EACH(setup, teardown)
+
 static int client_connect(void)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -195,7 +197,7 @@ static const struct call_case {
 	  "org.varlink.service.MethodNotFound", "Sing" },
 };
 
-static void call_is_answered(void **state)
+T_ROWS(call_is_answered, call_cases)
 {
 	const struct call_case *c = *state;
 	int fd = client_connect();
@@ -219,7 +221,7 @@ static void call_is_answered(void **state)
 
 /* ---- connections ---- */
 
-static void calls_in_one_packet_are_answered_in_order(void **state)
+T_TEST(calls_in_one_packet_are_answered_in_order)
 {
 	static const char calls[] =
 		"{\"method\":\"org.example.thing.Echo\","
@@ -236,7 +238,7 @@ static void calls_in_one_packet_are_answered_in_order(void **state)
 	close(fd);
 }
 
-static void stream_replies_until_its_end(void **state)
+T_TEST(stream_replies_until_its_end)
 {
 	int fd = client_connect();
 
@@ -248,7 +250,7 @@ static void stream_replies_until_its_end(void **state)
 	close(fd);
 }
 
-static void stream_ends_with_its_client(void **state)
+T_TEST(stream_ends_with_its_client)
 {
 	int fd = client_connect();
 	eventfd_t cnt;
@@ -260,7 +262,7 @@ static void stream_ends_with_its_client(void **state)
 	assert_int_equal(eventfd_read(world.ended_fd, &cnt), 0);
 }
 
-static void what_is_no_call_ends_the_connection(void **state)
+T_TEST(what_is_no_call_ends_the_connection)
 {
 	int fd = client_connect();
 
@@ -269,7 +271,7 @@ static void what_is_no_call_ends_the_connection(void **state)
 	close(fd);
 }
 
-static void message_that_is_too_long_ends_the_connection(void **state)
+T_TEST(message_that_is_too_long_ends_the_connection)
 {
 	static char spaces[65536];
 	int fd = client_connect();
@@ -285,7 +287,7 @@ static void message_that_is_too_long_ends_the_connection(void **state)
 	close(fd);
 }
 
-static void connections_are_limited(void **state)
+T_TEST(connections_are_limited)
 {
 	int fds[CONTROL_CONNS_MAX];
 	int more;
@@ -304,7 +306,7 @@ static void connections_are_limited(void **state)
 
 /* ---- the path ---- */
 
-static void socket_is_for_the_owner_and_the_group(void **state)
+T_TEST(socket_is_for_the_owner_and_the_group)
 {
 	struct stat st;
 
@@ -312,7 +314,7 @@ static void socket_is_for_the_owner_and_the_group(void **state)
 	assert_int_equal(st.st_mode & 0777, 0660);
 }
 
-static void second_target_is_refused(void **state)
+T_TEST(second_target_is_refused)
 {
 	struct control *second;
 	struct error e;
@@ -322,7 +324,7 @@ static void second_target_is_refused(void **state)
 	assert_non_null(strstr(e.text, "another target"));
 }
 
-static void other_file_is_not_replaced(void **state)
+T_TEST(other_file_is_not_replaced)
 {
 	struct control *c;
 	struct error e;
@@ -338,7 +340,7 @@ static void other_file_is_not_replaced(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void socket_of_a_killed_target_is_replaced(void **state)
+T_TEST(socket_of_a_killed_target_is_replaced)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -375,7 +377,7 @@ int __wrap_close(int fd)
 	return res;
 }
 
-static void target_that_ends_leaves_the_socket_of_the_next(void **state)
+T_TEST(target_that_ends_leaves_the_socket_of_the_next)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct control *c;
@@ -479,7 +481,7 @@ static void start_another(void)
 	told_fd = fds[0];
 }
 
-static void targets_that_start_together_keep_their_socket(void **state)
+T_TEST(targets_that_start_together_keep_their_socket)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct control *c;
@@ -508,7 +510,7 @@ static void remove_directory(void)
 	assert_int_equal(rmdir(dirname(path)), 0);
 }
 
-static void directory_that_another_target_removes_is_made_again(void **state)
+T_TEST(directory_that_another_target_removes_is_made_again)
 {
 	struct control *c;
 	struct error e;
@@ -520,7 +522,7 @@ static void directory_that_another_target_removes_is_made_again(void **state)
 	assert_int_equal(access(one_path, F_OK), -1);
 }
 
-static void lock_of_another_process_does_not_prevent_a_start(void **state)
+T_TEST(lock_of_another_process_does_not_prevent_a_start)
 {
 	struct control *c;
 	struct error e;
@@ -558,7 +560,7 @@ static int listen_at(int type, struct sockaddr_un *addr)
 	return fd;
 }
 
-static void target_that_hangs_keeps_its_socket(void **state)
+T_TEST(target_that_hangs_keeps_its_socket)
 {
 	struct sockaddr_un addr;
 	struct control *c;
@@ -582,7 +584,7 @@ static void target_that_hangs_keeps_its_socket(void **state)
 	assert_int_equal(unlink(one_path), 0);
 }
 
-static void socket_of_another_kind_is_not_replaced(void **state)
+T_TEST(socket_of_another_kind_is_not_replaced)
 {
 	struct sockaddr_un addr;
 	struct control *c;
@@ -597,7 +599,7 @@ static void socket_of_another_kind_is_not_replaced(void **state)
 }
 
 /* It may wait for a file for ever. The end of the target does not. */
-static void method_that_hangs_does_not_hold_up_the_end(void **state)
+T_TEST(method_that_hangs_does_not_hold_up_the_end)
 {
 	int fd = client_connect();
 
@@ -608,33 +610,4 @@ static void method_that_hangs_does_not_hold_up_the_end(void **state)
 	assert_false(control_destroy(world.control, /* last_ms= */ 0));
 	sem_post(&world.goes);
 	close(fd);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, call_cases, call_is_answered);
-	T_ADD(&t, calls_in_one_packet_are_answered_in_order);
-	T_ADD(&t, stream_replies_until_its_end);
-	T_ADD(&t, stream_ends_with_its_client);
-	T_ADD(&t, what_is_no_call_ends_the_connection);
-	T_ADD(&t, message_that_is_too_long_ends_the_connection);
-	T_ADD(&t, connections_are_limited);
-	T_ADD(&t, method_that_hangs_does_not_hold_up_the_end);
-	T_ADD(&t, socket_is_for_the_owner_and_the_group);
-	T_ADD(&t, second_target_is_refused);
-	T_ADD(&t, other_file_is_not_replaced);
-	T_ADD(&t, socket_of_a_killed_target_is_replaced);
-	T_ADD(&t, target_that_ends_leaves_the_socket_of_the_next);
-	T_ADD(&t, targets_that_start_together_keep_their_socket);
-	T_ADD(&t, directory_that_another_target_removes_is_made_again);
-	T_ADD(&t, lock_of_another_process_does_not_prevent_a_start);
-	T_ADD(&t, target_that_hangs_keeps_its_socket);
-	T_ADD(&t, socket_of_another_kind_is_not_replaced);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = setup;
-		t.tests[i].teardown_func = teardown;
-	}
-	return t_run(&t);
 }

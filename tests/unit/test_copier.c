@@ -213,7 +213,7 @@ static const struct copy_row to_volume_rows[] = {
 	  "W16384@0 Z12288@16384d R512@32256 W4096@28672 F" },
 };
 
-static void file_to_volume(void **state)
+T_ROWS(file_to_volume, to_volume_rows)
 {
 	const struct copy_row *row = *state;
 	size_t len = strlen(row->parts) * PART - row->cut;
@@ -248,7 +248,7 @@ static const struct copy_row from_volume_rows[] = {
 	  0, 4096, false, NULL },
 };
 
-static void volume_to_file(void **state)
+T_ROWS(volume_to_file, from_volume_rows)
 {
 	const struct copy_row *row = *state;
 	struct stat st;
@@ -287,7 +287,7 @@ static const struct pipe_row pipe_rows[] = {
 	  "is longer than the 32768 bytes of " URI },
 };
 
-static void from_pipe(void **state)
+T_ROWS(from_pipe, pipe_rows)
 {
 	const struct pipe_row *row = *state;
 	int fd;
@@ -312,7 +312,7 @@ static void from_pipe(void **state)
 	stop();
 }
 
-static void to_pipe(void **state)
+T_TEST(to_pipe)
 {
 	static uint8_t got[4 * PART + 1];
 	int fd;
@@ -350,7 +350,7 @@ static const struct error_row error_rows[] = {
 	  "data" },
 };
 
-static void error(void **state)
+T_ROWS(error, error_rows)
 {
 	const struct error_row *row = *state;
 
@@ -367,7 +367,7 @@ static void error(void **state)
 }
 
 /* The block at the end has more of the volume than of the file. */
-static void last_block_cannot_be_read(void **state)
+T_TEST(last_block_cannot_be_read)
 {
 	start();
 	make_file("xx", 2 * PART - 100);
@@ -378,7 +378,7 @@ static void last_block_cannot_be_read(void **state)
 	stop();
 }
 
-static void file_is_cut_meanwhile(void **state)
+T_TEST(file_is_cut_meanwhile)
 {
 	start();
 	make_file("xxxx", 4 * PART);
@@ -413,7 +413,7 @@ static const struct compare_row compare_rows[] = {
 	{ "a read fails", NOWHERE, NOWHERE, 1, NOWHERE, -EIO },
 };
 
-static void compare(void **state)
+T_ROWS(compare, compare_rows)
 {
 	const struct compare_row *row = *state;
 
@@ -439,7 +439,7 @@ static void compare(void **state)
 
 /* The copy ends at a write that fails. The state names what is stable before
  * it, and the second copy begins there. */
-static void resume(void **state)
+T_TEST(resume)
 {
 	struct resume saved;
 
@@ -465,7 +465,7 @@ static void resume(void **state)
 }
 
 /* A flush that fails makes nothing stable. */
-static void failed_flush_is_not_saved(void **state)
+T_TEST(failed_flush_is_not_saved)
 {
 	struct resume saved;
 
@@ -481,7 +481,7 @@ static void failed_flush_is_not_saved(void **state)
 	stop();
 }
 
-static void state_cannot_be_written(void **state)
+T_TEST(state_cannot_be_written)
 {
 	start();
 	make_file("xxxxxxxx", 8 * PART);
@@ -519,7 +519,7 @@ static void interrupt_soon(unsigned int cnt)
 }
 
 /* What is in flight ends, and is flushed; nothing else is begun. */
-static void interrupted(void **state)
+T_TEST(interrupted)
 {
 	struct resume saved;
 
@@ -539,7 +539,7 @@ static void interrupted(void **state)
 }
 
 /* The caller must leave memory and places alone. */
-static void interrupted_twice(void **state)
+T_TEST(interrupted_twice)
 {
 	start();
 	make_file(ALL_PARTS(X16), DISK_LEN);
@@ -578,7 +578,7 @@ static const struct open_row open_rows[] = {
 	{ "no target", 1, false, true, URI, "no target at " URI },
 };
 
-static void open_volume(void **state)
+T_ROWS(open_volume, open_rows)
 {
 	const struct open_row *row = *state;
 	int err;
@@ -618,7 +618,7 @@ static const struct pair_row pair_rows[] = {
 };
 
 /* A second login of one initiator would end the first session. */
-static void two_volumes(void **state)
+T_ROWS(two_volumes, pair_rows)
 {
 	const struct pair_row *row = *state;
 
@@ -633,7 +633,7 @@ static void two_volumes(void **state)
 }
 
 /* I/O waits for a lost target, so that a signal must not wait for I/O. */
-static void lost_target(void **state)
+T_TEST(lost_target)
 {
 	const struct srpi_error lost = { -EIO, "the cable was pulled" };
 	const struct srpi_error back = { 0, "connected again" };
@@ -678,7 +678,7 @@ static void restore(void)
 #define MIB (1u << 20)
 
 /* A line for each second in which something was done, and the last one. */
-static void progress_lines(void **state)
+T_TEST(progress_lines)
 {
 	char got[512] = "";
 	FILE *f = tmpfile();
@@ -720,7 +720,7 @@ static const struct progress_row progress_rows[] = {
 	{ "no known end", 80, MIB, 0, "\r1 MiB copied, 1 MiB/s\033[K\r\033[K" },
 };
 
-static void progress_terminal(void **state)
+T_ROWS(progress_terminal, progress_rows)
 {
 	const struct progress_row *row = *state;
 	struct winsize size = { .ws_row = 24, .ws_col = row->columns };
@@ -743,29 +743,4 @@ static void progress_terminal(void **state)
 	assert_in_range(strlen(got), strlen(row->text), sizeof(got) - 1);
 	assert_string_equal(got + strlen(got) - strlen(row->text), row->text);
 	close(master);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, to_volume_rows, file_to_volume);
-	T_ADD_ROWS(&t, from_volume_rows, volume_to_file);
-	T_ADD_ROWS(&t, pipe_rows, from_pipe);
-	T_ADD(&t, to_pipe);
-	T_ADD_ROWS(&t, error_rows, error);
-	T_ADD(&t, last_block_cannot_be_read);
-	T_ADD(&t, file_is_cut_meanwhile);
-	T_ADD_ROWS(&t, compare_rows, compare);
-	T_ADD(&t, resume);
-	T_ADD(&t, failed_flush_is_not_saved);
-	T_ADD(&t, state_cannot_be_written);
-	T_ADD(&t, interrupted);
-	T_ADD(&t, interrupted_twice);
-	T_ADD_ROWS(&t, open_rows, open_volume);
-	T_ADD_ROWS(&t, pair_rows, two_volumes);
-	T_ADD(&t, lost_target);
-	T_ADD(&t, progress_lines);
-	T_ADD_ROWS(&t, progress_rows, progress_terminal);
-	return t_run(&t);
 }

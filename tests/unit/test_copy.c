@@ -43,7 +43,7 @@ static const struct run_row run_rows[] = {
 	{ "less than a unit", "..", 4, 2, false },
 };
 
-static void run(void **state)
+T_ROWS(run, run_rows)
 {
 	const struct run_row *r = *state;
 	size_t len = strlen(r->buf);
@@ -96,7 +96,7 @@ static void put(char *to, const char *text)
 		strcpy(to, text);
 }
 
-static void check_resume(void **state)
+T_ROWS(check_resume, resume_rows)
 {
 	const struct resume_row *r = *state;
 	struct resume now = resume_example;
@@ -117,7 +117,7 @@ static void check_resume(void **state)
 }
 
 /* After a crash, the destination may be newer than the state, but not older. */
-static void a_later_destination_is_accepted_after_a_crash(void **state)
+T_TEST(a_later_destination_is_accepted_after_a_crash)
 {
 	struct resume saved = resume_example;
 	struct resume now;
@@ -137,7 +137,7 @@ static void a_later_destination_is_accepted_after_a_crash(void **state)
 	assert_int_equal(resume_check("state", &saved, &now, &e), -ESTALE);
 }
 
-static void a_state_is_what_was_saved(void **state)
+T_TEST(a_state_is_what_was_saved)
 {
 	char dir[] = "/tmp/test_copy.XXXXXX";
 	char path[64];
@@ -184,7 +184,7 @@ static void extent_told(struct place_io *io, int res)
 	*(bool *)io->arg = true;
 }
 
-static void extent(void **state)
+T_ROWS(extent, extent_rows)
 {
 	static const struct reactor_options options = { 0 };
 	const struct extent_row *r = *state;
@@ -257,7 +257,7 @@ static const struct name_row name_rows[] = {
 	{ "only that of a new file can fail", true, -EIO, false, 0 },
 };
 
-static void stable_name(void **state)
+T_ROWS(stable_name, name_rows)
 {
 	const struct name_row *r = *state;
 	struct place_env env = { 0 };
@@ -283,17 +283,4 @@ static void stable_name(void **state)
 	assert_int_equal(fsync_inode, r->is_asked ? st.st_ino : 0);
 	assert_int_equal(unlink(path), r->err ? -1 : 0);
 	assert_int_equal(rmdir(dir), 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, run_rows, run);
-	T_ADD_ROWS(&t, resume_rows, check_resume);
-	T_ADD_ROWS(&t, extent_rows, extent);
-	T_ADD_ROWS(&t, name_rows, stable_name);
-	T_ADD(&t, a_later_destination_is_accepted_after_a_crash);
-	T_ADD(&t, a_state_is_what_was_saved);
-	return t_run(&t);
 }

@@ -154,7 +154,7 @@ static json_t *parse(const char *text)
 	return json;
 }
 
-static void prints(void **state)
+T_ROWS(prints, print_rows)
 {
 	const struct print_row *row = *state;
 	json_t *json = parse(row->json);
@@ -234,7 +234,7 @@ static enum ctl_exit run_top(const char *const *samples, const char *seconds,
 	return code;
 }
 
-static void top_prints_a_sample_and_ends(void **state)
+T_TEST(top_prints_a_sample_and_ends)
 {
 	assert_int_equal(run_top(two_samples, "0.1", "1"), CTL_DONE);
 	assert_string_equal(
@@ -252,7 +252,7 @@ static void top_prints_a_sample_and_ends(void **state)
 	free(printed);
 }
 
-static void top_ends_with_the_target(void **state)
+T_TEST(top_ends_with_the_target)
 {
 	log_level = LOG_ERROR;
 	assert_int_equal(run_top(two_samples, "0.1", "9"), CTL_UNREACHABLE);
@@ -260,7 +260,7 @@ static void top_ends_with_the_target(void **state)
 	free(printed);
 }
 
-static void top_prints_nothing_without_a_target(void **state)
+T_TEST(top_prints_nothing_without_a_target)
 {
 	log_level = LOG_ERROR;
 	assert_int_equal(run_top(two_samples + 2, "0.1", "9"), CTL_UNREACHABLE);
@@ -285,7 +285,7 @@ static const struct usage_row {
 	{ "nothing", "1", "" },
 };
 
-static void top_refuses(void **state)
+T_ROWS(top_refuses, usage_rows)
 {
 	const struct usage_row *row = *state;
 
@@ -319,7 +319,7 @@ static const struct difference_row {
 	{ "initiators", { .kind = TOP_SESSIONS }, "" },
 };
 
-static void difference(void **state)
+T_ROWS(difference, difference_rows)
 {
 	const struct difference_row *row = *state;
 	struct top_row from[] = { { .name = "aa", .reads = 90 },
@@ -350,7 +350,7 @@ static void difference(void **state)
 	free(rows.row);
 }
 
-static void times_have_units(void **state)
+T_TEST(times_have_units)
 {
 	char text[TOP_TIME_SIZE];
 
@@ -363,15 +363,6 @@ static void times_have_units(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	setenv("TZ", "UTC", 1);
-	T_ADD_ROWS(&t, print_rows, prints);
-	T_ADD(&t, top_prints_a_sample_and_ends);
-	T_ADD(&t, top_ends_with_the_target);
-	T_ADD(&t, top_prints_nothing_without_a_target);
-	T_ADD_ROWS(&t, usage_rows, top_refuses);
-	T_ADD_ROWS(&t, difference_rows, difference);
-	T_ADD(&t, times_have_units);
-	return t_run(&t);
+	return t_run();
 }

@@ -226,7 +226,7 @@ static const struct call_row call_rows[] = {
 	  "{}" },
 };
 
-static void call(void **state)
+T_ROWS(call, call_rows)
 {
 	const struct call_row *row = *state;
 	char *text;
@@ -250,7 +250,7 @@ static void call(void **state)
 }
 
 /* Neither the call nor the question after it is answered. */
-static void silent_target(void **state)
+T_TEST(silent_target)
 {
 	static const struct answer silent = { "", PROBE_SILENT };
 
@@ -277,7 +277,7 @@ static const struct connect_row connect_rows[] = {
 	  "a socket's path has at most 107 characters" },
 };
 
-static void no_connection(void **state)
+T_ROWS(no_connection, connect_rows)
 {
 	const struct connect_row *row = *state;
 
@@ -337,7 +337,7 @@ static bool take(const json_t *out)
 	return ++world.taken != world.stops_after;
 }
 
-static void follow(void **state)
+T_ROWS(follow, follow_rows)
 {
 	const struct follow_row *row = *state;
 
@@ -352,15 +352,4 @@ static void follow(void **state)
 	}
 	stop();
 	assert_non_null(strstr(world.asked, "\"more\":true"));
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, call_rows, call);
-	T_ADD(&t, silent_target);
-	T_ADD_ROWS(&t, connect_rows, no_connection);
-	T_ADD_ROWS(&t, follow_rows, follow);
-	return t_run(&t);
 }

@@ -30,7 +30,7 @@ static const struct source_row {
 	  "00 00 00 00 00 00 00 00 00 00 ff ff 0a 01 00 02" },
 };
 
-static void header_tells_the_source(void **state)
+T_ROWS(header_tells_the_source, source_rows)
 {
 	const struct source_row *row = *state;
 	size_t len, gid_len;
@@ -72,7 +72,7 @@ static void open_pair(void)
 	assert_int_equal(connect(sender, (struct sockaddr *)&at, len), 0);
 }
 
-static void datagram_is_its_hosts(void **state)
+T_TEST(datagram_is_its_hosts)
 {
 	const uint8_t want[DGRAM_HOST_LEN] = {
 		[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1
@@ -90,7 +90,7 @@ static void datagram_is_its_hosts(void **state)
 }
 
 /* Nobody may take it for the end of what there is. */
-static void empty_datagram_is_an_error(void **state)
+T_TEST(empty_datagram_is_an_error)
 {
 	struct dgram_peer peer;
 	char buf[8];
@@ -106,14 +106,4 @@ static void empty_datagram_is_an_error(void **state)
 			 -EMSGSIZE);
 	dgram_close(udp);
 	close(sender);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, source_rows, header_tells_the_source);
-	T_ADD(&t, datagram_is_its_hosts);
-	T_ADD(&t, empty_datagram_is_an_error);
-	return t_run(&t);
 }

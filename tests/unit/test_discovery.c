@@ -29,7 +29,7 @@ static struct discovery_msg announce(void)
 	return msg;
 }
 
-static void golden_bytes(void **state)
+T_TEST(golden_bytes)
 {
 	const char *hex = HEAD("02", "00", "01") HOST URI;
 	struct discovery_msg msg = announce();
@@ -43,7 +43,7 @@ static void golden_bytes(void **state)
 	free(want);
 }
 
-static void what_is_written_is_read(void **state)
+T_TEST(what_is_written_is_read)
 {
 	struct discovery_msg msg = announce(), again;
 	uint8_t buf[DISCOVERY_MSG_MAX];
@@ -66,7 +66,7 @@ static void what_is_written_is_read(void **state)
 	assert_memory_equal(again.uris, msg.uris, sizeof(msg.uris));
 }
 
-static void an_answer_is_no_longer_than_it_may_be(void **state)
+T_TEST(an_answer_is_no_longer_than_it_may_be)
 {
 	struct discovery_msg msg = announce(), again;
 	uint8_t buf[DISCOVERY_MSG_MAX];
@@ -89,7 +89,7 @@ static void an_answer_is_no_longer_than_it_may_be(void **state)
 	}
 }
 
-static void a_query_is_padded(void **state)
+T_TEST(a_query_is_padded)
 {
 	const struct discovery_msg msg = { .kind = DISCOVERY_QUERY };
 	uint8_t buf[DISCOVERY_MSG_MAX];
@@ -100,7 +100,7 @@ static void a_query_is_padded(void **state)
 	assert_true(DISCOVERY_QUERY_LEN * DISCOVERY_GAIN >= DISCOVERY_MSG_MAX);
 }
 
-static void names_have_no_spaces_or_controls(void **state)
+T_TEST(names_have_no_spaces_or_controls)
 {
 	struct discovery_msg msg = { .kind = DISCOVERY_ANNOUNCE };
 
@@ -136,7 +136,7 @@ static const struct bad_row {
 	{ "a code that is cut", HEAD("02", "01", "00") HOST },
 };
 
-static void is_refused(void **state)
+T_ROWS(is_refused, bad_rows)
 {
 	const struct bad_row *row = *state;
 	struct discovery_msg msg = { .nonce = 77 };
@@ -155,7 +155,7 @@ static void is_refused(void **state)
 
 #if HAVE_NETTLE
 
-static void a_code_covers_all(void **state)
+T_TEST(a_code_covers_all)
 {
 	struct hmac_key key = { .bytes = "0123456789abcdef", .len = 16 };
 	struct hmac_key other = { .bytes = "0123456789abcdeg", .len = 16 };
@@ -180,7 +180,7 @@ static void a_code_covers_all(void **state)
 }
 
 /* RFC 4231, test case 2. */
-static void the_code_is_hmac_sha256(void **state)
+T_TEST(the_code_is_hmac_sha256)
 {
 	struct hmac_key key = { .bytes = "Jefe", .len = 4 };
 	const char *data = "what do ya want for nothing?";
@@ -197,20 +197,3 @@ static void the_code_is_hmac_sha256(void **state)
 }
 
 #endif
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, golden_bytes);
-	T_ADD(&t, what_is_written_is_read);
-	T_ADD(&t, an_answer_is_no_longer_than_it_may_be);
-	T_ADD(&t, a_query_is_padded);
-	T_ADD(&t, names_have_no_spaces_or_controls);
-	T_ADD_ROWS(&t, bad_rows, is_refused);
-#if HAVE_NETTLE
-	T_ADD(&t, a_code_covers_all);
-	T_ADD(&t, the_code_is_hmac_sha256);
-#endif
-	return t_run(&t);
-}

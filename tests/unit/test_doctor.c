@@ -467,7 +467,7 @@ static const struct finding *find_line(const char *pattern)
 	return found;
 }
 
-static void fault_has_its_line(void **state)
+T_ROWS(fault_has_its_line, faults)
 {
 	const struct fault_row *row = *state;
 	const struct finding *f;
@@ -486,7 +486,7 @@ static void fault_has_its_line(void **state)
 	assert_int_equal(report_count(&r, FINDING_PROBLEM), row->problems);
 }
 
-static void healthy_machine_has_nothing_but_ok(void **state)
+T_TEST(healthy_machine_has_nothing_but_ok)
 {
 	healthy();
 	memset(&r, 0, sizeof(r));
@@ -497,7 +497,7 @@ static void healthy_machine_has_nothing_but_ok(void **state)
 	assert_true(r.cnt > 10);
 }
 
-static void target_needs_no_fuse(void **state)
+T_TEST(target_needs_no_fuse)
 {
 	healthy();
 	no_fuse();
@@ -506,7 +506,7 @@ static void target_needs_no_fuse(void **state)
 	assert_int_equal(report_count(&r, FINDING_PROBLEM), 0);
 }
 
-static void full_report_keeps_problems(void **state)
+T_TEST(full_report_keeps_problems)
 {
 	memset(&r, 0, sizeof(r));
 	for (unsigned int i = 0; i < REPORT_FINDINGS_MAX; i++)
@@ -515,15 +515,4 @@ static void full_report_keeps_problems(void **state)
 	report_add(&r, "a", "ok", FINDING_OK);
 	assert_int_equal(r.cnt, REPORT_FINDINGS_MAX);
 	assert_int_equal(report_count(&r, FINDING_PROBLEM), 1);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, faults, fault_has_its_line);
-	T_ADD(&t, healthy_machine_has_nothing_but_ok);
-	T_ADD(&t, target_needs_no_fuse);
-	T_ADD(&t, full_report_keeps_problems);
-	return t_run(&t);
 }

@@ -7,7 +7,7 @@
 
 static char letters[2 * ERROR_TEXT_SIZE];
 
-static void set_gives_number_and_text(void **state)
+T_TEST(set_gives_number_and_text)
 {
 	struct error e = { 0 };
 
@@ -16,7 +16,7 @@ static void set_gives_number_and_text(void **state)
 	assert_string_equal(e.text, "no file 7");
 }
 
-static void refuse_gives_false_and_text(void **state)
+T_TEST(refuse_gives_false_and_text)
 {
 	struct error e = { 0 };
 
@@ -25,7 +25,7 @@ static void refuse_gives_false_and_text(void **state)
 	assert_string_equal(e.text, "not 7");
 }
 
-static void prefix_stands_before_the_text(void **state)
+T_TEST(prefix_stands_before_the_text)
 {
 	struct error e = { 0 };
 
@@ -34,7 +34,7 @@ static void prefix_stands_before_the_text(void **state)
 	assert_string_equal(e.text, "volume 'a': cannot read");
 }
 
-static void added_text_stands_behind(void **state)
+T_TEST(added_text_stands_behind)
 {
 	struct error e = { 0 };
 
@@ -43,7 +43,7 @@ static void added_text_stands_behind(void **state)
 	assert_string_equal(e.text, "cannot read; try 2");
 }
 
-static void long_text_is_cut_at_its_end(void **state)
+T_TEST(long_text_is_cut_at_its_end)
 {
 	struct error e = { 0 };
 
@@ -57,7 +57,7 @@ static void long_text_is_cut_at_its_end(void **state)
 	assert_memory_equal(e.text, "first: xxx", 10);
 }
 
-static void nobody_need_want_the_text(void **state)
+T_TEST(nobody_need_want_the_text)
 {
 	assert_int_equal(error_set(NULL, -EPERM, "no"), -EPERM);
 	assert_false(error_refuse(NULL, "no"));
@@ -67,14 +67,6 @@ static void nobody_need_want_the_text(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	memset(letters, 'x', sizeof(letters) - 1);
-	T_ADD(&t, set_gives_number_and_text);
-	T_ADD(&t, refuse_gives_false_and_text);
-	T_ADD(&t, prefix_stands_before_the_text);
-	T_ADD(&t, added_text_stands_behind);
-	T_ADD(&t, long_text_is_cut_at_its_end);
-	T_ADD(&t, nobody_need_want_the_text);
-	return t_run(&t);
+	return t_run();
 }

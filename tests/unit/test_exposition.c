@@ -56,7 +56,7 @@ static void assert_text(struct exposition *x, const char *want)
 	free(text);
 }
 
-static void head_stands_before_the_first_sample(void **state)
+T_TEST(head_stands_before_the_first_sample)
 {
 	struct exposition x;
 
@@ -73,7 +73,7 @@ static void head_stands_before_the_first_sample(void **state)
 			"test_it_memory_bytes 4096\n");
 }
 
-static void seconds_are_told_to_the_nanosecond(void **state)
+T_TEST(seconds_are_told_to_the_nanosecond)
 {
 	struct exposition x;
 
@@ -84,7 +84,7 @@ static void seconds_are_told_to_the_nanosecond(void **state)
 			"test_it_since_seconds 1.500000001\n");
 }
 
-static void an_empty_exposition_is_a_text(void **state)
+T_TEST(an_empty_exposition_is_a_text)
 {
 	struct exposition x;
 
@@ -109,7 +109,7 @@ static const struct {
 	{ "\xf4\x90\x80\x80", "____" },
 };
 
-static void labels_are_escaped(void **state)
+T_TEST(labels_are_escaped)
 {
 	char buf[64];
 
@@ -118,7 +118,7 @@ static void labels_are_escaped(void **state)
 				    labels[i].escaped);
 }
 
-static void escaped_labels_stand_in_the_text(void **state)
+T_TEST(escaped_labels_stand_in_the_text)
 {
 	struct exposition x;
 
@@ -138,7 +138,7 @@ static unsigned long long value_of(const char *text, const char *line)
 	return strtoull(at + strlen(line), NULL, 10);
 }
 
-static void buckets_grow_up_to_the_count(void **state)
+T_TEST(buckets_grow_up_to_the_count)
 {
 	struct histogram h = { 0 };
 	struct exposition x;
@@ -164,7 +164,7 @@ static void buckets_grow_up_to_the_count(void **state)
 	free(text);
 }
 
-static void long_expositions_are_whole(void **state)
+T_TEST(long_expositions_are_whole)
 {
 	struct exposition x;
 	char name[300];
@@ -183,7 +183,7 @@ static void long_expositions_are_whole(void **state)
 	free(text);
 }
 
-static void text_for_people_has_the_rows_with_one(void **state)
+T_TEST(text_for_people_has_the_rows_with_one)
 {
 	char text[64] = "it: ";
 
@@ -191,7 +191,7 @@ static void text_for_people_has_the_rows_with_one(void **state)
 	assert_string_equal(text, "it: 7 runs of it, 1500000001 seconds");
 }
 
-static void text_for_people_is_cut_to_the_buffer(void **state)
+T_TEST(text_for_people_is_cut_to_the_buffer)
 {
 	char text[12 + 1] = "";
 
@@ -201,7 +201,7 @@ static void text_for_people_is_cut_to_the_buffer(void **state)
 	assert_int_equal(text[12], 'x');
 }
 
-static void a_file_is_replaced_as_a_whole(void **state)
+T_TEST(a_file_is_replaced_as_a_whole)
 {
 	char dir[] = "/tmp/test_exposition.XXXXXX";
 	char path[64];
@@ -239,21 +239,4 @@ static void a_file_is_replaced_as_a_whole(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
 	assert_int_equal(exposition_save(path, "later\n", 6, &e), -ENOENT);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, head_stands_before_the_first_sample);
-	T_ADD(&t, seconds_are_told_to_the_nanosecond);
-	T_ADD(&t, an_empty_exposition_is_a_text);
-	T_ADD(&t, labels_are_escaped);
-	T_ADD(&t, escaped_labels_stand_in_the_text);
-	T_ADD(&t, buckets_grow_up_to_the_count);
-	T_ADD(&t, long_expositions_are_whole);
-	T_ADD(&t, text_for_people_has_the_rows_with_one);
-	T_ADD(&t, text_for_people_is_cut_to_the_buffer);
-	T_ADD(&t, a_file_is_replaced_as_a_whole);
-	return t_run(&t);
 }

@@ -59,7 +59,7 @@ static const struct wait_case {
 	  "waiting for the last I/O of process 1" },
 };
 
-static void wait_has_an_end_and_is_logged(void **state)
+T_ROWS(wait_has_an_end_and_is_logged, wait_cases)
 {
 	const struct wait_case *wc = *state;
 	struct file_wait wait = { 0 };
@@ -76,7 +76,7 @@ static void wait_has_an_end_and_is_logged(void **state)
 	assert_non_null(strstr(log_text, wc->text));
 }
 
-static void wait_ends_when_told(void **state)
+T_TEST(wait_ends_when_told)
 {
 	struct file_wait wait = { 0 };
 
@@ -87,13 +87,4 @@ static void wait_ends_when_told(void **state)
 	file_lock_end_waits(false);
 	assert_true(file_lock_wait(&wait, "path", FILE_HOLDER_ENDING, OTHER,
 				   ALIVE_MS));
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, wait_cases, wait_has_an_end_and_is_logged);
-	T_ADD(&t, wait_ends_when_told);
-	return t_run(&t);
 }

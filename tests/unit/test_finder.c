@@ -262,7 +262,7 @@ static const struct ask_row ask_rows[] = {
 #endif
 };
 
-static void ask(void **state)
+T_ROWS(ask, ask_rows)
 {
 	const struct ask_row *row = *state;
 	bool has_wildcard = row->answer == ANSWER_WILDCARD ||
@@ -287,7 +287,7 @@ static void ask(void **state)
 }
 
 /* Each question has a nonce of its own: an answer to the last one is late. */
-static void nonces_differ(void **state)
+T_TEST(nonces_differ)
 {
 	add_host(ANSWER_GOOD, 1, URI);
 	start(HANG_MS, NULL);
@@ -320,7 +320,7 @@ static const struct pair_row pair_rows[] = {
 };
 
 /* It ends when both have answered. */
-static void two_hosts(void **state)
+T_ROWS(two_hosts, pair_rows)
 {
 	const struct pair_row *row = *state;
 
@@ -353,7 +353,7 @@ static bool heard(void)
 	return finder_heard(world.finder, on_bye, NULL);
 }
 
-static void announcements(void **state)
+T_TEST(announcements)
 {
 	struct host *h = &world.hosts[0];
 	struct discovery_msg msg;
@@ -398,7 +398,7 @@ static const struct refused_row refused_rows[] = {
 	  "host '[::1': " },
 };
 
-static void refused(void **state)
+T_ROWS(refused, refused_rows)
 {
 	const struct refused_row *row = *state;
 	const struct finder_options o = { .carriers = row->carriers,
@@ -409,16 +409,4 @@ static void refused(void **state)
 
 	assert_int_equal(finder_open(&o, &f, &e), row->err);
 	assert_int_equal(strncmp(e.text, row->text, strlen(row->text)), 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, ask_rows, ask);
-	T_ADD(&t, nonces_differ);
-	T_ADD_ROWS(&t, pair_rows, two_hosts);
-	T_ADD(&t, announcements);
-	T_ADD_ROWS(&t, refused_rows, refused);
-	return t_run(&t);
 }

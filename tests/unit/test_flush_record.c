@@ -129,7 +129,7 @@ static void expect_failed_flush(struct t_ini *ch)
 	assert_int_equal(sense.key, SCSI_KEY_HARDWARE_ERROR);
 }
 
-static void debt_is_paid_once(void **state)
+T_TEST(debt_is_paid_once)
 {
 	struct pair p;
 
@@ -164,7 +164,7 @@ static uint64_t send_off(struct t_ini *ch)
 
 /* The command fails because of the debt, but its initiator hears TASK
  * ABORTED. */
-static void task_aborted_tells_of_no_loss(void **state)
+T_TEST(task_aborted_tells_of_no_loss)
 {
 	uint64_t first, second;
 	struct pair p;
@@ -186,7 +186,7 @@ static void task_aborted_tells_of_no_loss(void **state)
 }
 
 /* An initiator that aborts a command does not read its answer. */
-static void answer_to_an_aborted_command_tells_nothing(void **state)
+T_TEST(answer_to_an_aborted_command_tells_nothing)
 {
 	struct pair p;
 	uint64_t sync, tmf;
@@ -205,7 +205,7 @@ static void answer_to_an_aborted_command_tells_nothing(void **state)
 
 /* The answer has left before another initiator resets the unit. It counts,
  * although its completion comes later. */
-static void answer_before_the_reset_of_another_tells(void **state)
+T_TEST(answer_before_the_reset_of_another_tells)
 {
 	struct pair p;
 	uint64_t sync, tmf;
@@ -281,7 +281,7 @@ static bool owes(struct volume *vol, const struct srp_port_id *port)
 
 /* More initiators than there are entries, one after the other, each with a flush that
  * succeeds. The last one has an entry of its own: what it is owed, no other is. */
-static void entries_are_used_again(void **state)
+T_TEST(entries_are_used_again)
 {
 	struct volume *disk;
 
@@ -328,7 +328,7 @@ static void store_closes(void *v)
 	file_plugin->close(v);
 }
 
-static void record_goes_while_the_store_is_locked(void **state)
+T_TEST(record_goes_while_the_store_is_locked)
 {
 	struct rbp_plugin plugin;
 	struct volume_spec spec;
@@ -369,7 +369,7 @@ static const struct number_case {
 
 /* The machine boots and numbers its disks anew. Which initiators lost writes to
  * which disk? */
-static void debt_is_of_the_disk_and_not_of_its_number(void **state)
+T_ROWS(debt_is_of_the_disk_and_not_of_its_number, number_cases)
 {
 	const struct number_case *row = *state;
 	struct volume *disks[2];
@@ -421,7 +421,7 @@ static void tell(struct volume *vol, const struct srp_port_id *port)
 }
 
 /* Any initiator may have lost data. Each is told once. */
-static void damaged_record_tells_each_once(void **state)
+T_TEST(damaged_record_tells_each_once)
 {
 	struct volume *disk;
 
@@ -442,19 +442,4 @@ static void damaged_record_tells_each_once(void **state)
 	assert_false(owes(disk, &port_b));
 	close_disk(disk);
 	remove_dir();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, debt_is_paid_once);
-	T_ADD(&t, task_aborted_tells_of_no_loss);
-	T_ADD(&t, answer_to_an_aborted_command_tells_nothing);
-	T_ADD(&t, answer_before_the_reset_of_another_tells);
-	T_ADD(&t, record_goes_while_the_store_is_locked);
-	T_ADD_ROWS(&t, number_cases, debt_is_of_the_disk_and_not_of_its_number);
-	T_ADD(&t, damaged_record_tells_each_once);
-	T_ADD(&t, entries_are_used_again);
-	return t_run(&t);
 }

@@ -295,7 +295,7 @@ static const struct follow_row follow_rows[] = {
 	  "a+ | a+/two " },
 };
 
-static void daemon_follows(void **state)
+T_ROWS(daemon_follows, follow_rows)
 {
 	const struct follow_row *row = *state;
 	struct discover_options o = { .period_ms = 600000 };
@@ -316,18 +316,9 @@ static void daemon_follows(void **state)
 	unlink(world.path);
 }
 
-static void rules_are_wrong_at_the_start(void **state)
+T_TEST(rules_are_wrong_at_the_start)
 {
 	const struct discover_options o = { .rules = "/nowhere/rules" };
 
 	assert_int_equal(follow(&o), EXIT_FAILURE);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, follow_rows, daemon_follows);
-	T_ADD(&t, rules_are_wrong_at_the_start);
-	return t_run(&t);
 }

@@ -56,7 +56,7 @@ static struct dgram_peer peer_of(const struct address_row *r)
 	return peer;
 }
 
-static void address(void **state)
+T_ROWS(address, address_rows)
 {
 	const struct address_row *r = *state;
 	struct discovery_msg msg = { .kind = DISCOVERY_ANNOUNCE };
@@ -73,7 +73,7 @@ static void address(void **state)
 }
 
 /* Each target answers several questions. */
-static void more_targets_than_places_are_counted(void **state)
+T_TEST(more_targets_than_places_are_counted)
 {
 	struct discovery_msg msg = { .kind = DISCOVERY_ANNOUNCE };
 	const struct dgram_peer nobody = { .addr_len = 0 };
@@ -113,7 +113,7 @@ static void set_record(struct found_record *r)
 	addr->sin_addr.s_addr = htonl(0x0a000001);
 }
 
-static void target_is_the_same_in_another_process(void **state)
+T_TEST(target_is_the_same_in_another_process)
 {
 	struct found there = { .cnt = 0 };
 	struct found_record r, again;
@@ -155,7 +155,7 @@ static const struct spoil_row {
 };
 
 /* The process that sends it may have been taken over. */
-static void wrong_record_is_no_target(void **state)
+T_ROWS(wrong_record_is_no_target, spoil_rows)
 {
 	const struct spoil_row *row = *state;
 	struct found f = { .cnt = 0 };
@@ -184,15 +184,4 @@ static void wrong_record_is_no_target(void **state)
 	}
 	assert_false(found_unpack(&f, &r));
 	assert_int_equal(f.cnt, 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, address_rows, address);
-	T_ADD(&t, more_targets_than_places_are_counted);
-	T_ADD(&t, target_is_the_same_in_another_process);
-	T_ADD_ROWS(&t, spoil_rows, wrong_record_is_no_target);
-	return t_run(&t);
 }

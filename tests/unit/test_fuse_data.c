@@ -77,7 +77,7 @@ static const struct rw_row read_rows[] = {
 	{ "more than a slot holds", 512, 0, RIG_MAX_WRITE + 1, -EINVAL, 0, "" },
 };
 
-static void reads(void **state)
+T_ROWS(reads, read_rows)
 {
 	const struct rw_row *row = *state;
 	struct rig *r =
@@ -129,7 +129,7 @@ static uint32_t bytes_written(const struct rig *r)
 	return out.size;
 }
 
-static void writes(void **state)
+T_ROWS(writes, write_rows)
 {
 	const struct rw_row *row = *state;
 	struct rig *r =
@@ -197,7 +197,7 @@ static void allow_threads(void)
 }
 
 /* Before other tests: a thread that the kernel has made waits for more work. */
-static void without_a_thread_of_the_kernel_this_one_copies(void **state)
+T_TEST(without_a_thread_of_the_kernel_this_one_copies)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	bool is_same;
@@ -221,7 +221,7 @@ static void without_a_thread_of_the_kernel_this_one_copies(void **state)
 	rig_free(r);
 }
 
-static void a_thread_of_the_kernel_copies_large_answers(void **state)
+T_TEST(a_thread_of_the_kernel_copies_large_answers)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 
@@ -238,7 +238,7 @@ static void a_thread_of_the_kernel_copies_large_answers(void **state)
 	rig_free(r);
 }
 
-static void with_one_processor_this_thread_does(void **state)
+T_TEST(with_one_processor_this_thread_does)
 {
 	cpu_set_t before;
 	cpu_set_t one;
@@ -275,7 +275,7 @@ static const struct fail_row fail_rows[] = {
 	{ "writing them back", 100, 1000, 3, -EIO, -EIO },
 };
 
-static void fails(void **state)
+T_ROWS(fails, fail_rows)
 {
 	const struct fail_row *row = *state;
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -295,7 +295,7 @@ static void fails(void **state)
 	rig_free(r);
 }
 
-static void failed_read_is_told(void **state)
+T_TEST(failed_read_is_told)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 
@@ -308,7 +308,7 @@ static void failed_read_is_told(void **state)
 
 /* ---- a target that writes to memory at a wrong place or time ---- */
 
-static void answers_are_ours_whatever_the_target_writes(void **state)
+T_TEST(answers_are_ours_whatever_the_target_writes)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	const struct fuse_lseek_in seek = { .whence = SEEK_DATA };
@@ -329,7 +329,7 @@ static void answers_are_ours_whatever_the_target_writes(void **state)
 
 /* ---- order ---- */
 
-static void writes_of_one_block_take_turns(void **state)
+T_TEST(writes_of_one_block_take_turns)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = rig_open(r, O_RDWR);
@@ -350,7 +350,7 @@ static void writes_of_one_block_take_turns(void **state)
 	rig_free(r);
 }
 
-static void whole_blocks_do_not_wait(void **state)
+T_TEST(whole_blocks_do_not_wait)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = rig_open(r, O_RDWR);
@@ -367,7 +367,7 @@ static void whole_blocks_do_not_wait(void **state)
 	rig_free(r);
 }
 
-static void requests_wait_for_slots(void **state)
+T_TEST(requests_wait_for_slots)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .slots = 4 });
 	const struct fuse_read_in in = { .size = 512 };
@@ -389,7 +389,7 @@ static void requests_wait_for_slots(void **state)
 /* ---- answers that the kernel refuses ---- */
 
 /* The socket refuses this answer, because it is too long. */
-static void answer_that_is_refused_becomes_an_error(void **state)
+T_TEST(answer_that_is_refused_becomes_an_error)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	int size = 8192;
@@ -410,7 +410,7 @@ static int rig_fsync(struct rig *r, uint64_t fh)
 	return rig_ask(r, FUSE_FSYNC, &in, sizeof(in));
 }
 
-static void fsync_flushes(void **state)
+T_TEST(fsync_flushes)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = rig_open(r, O_RDWR);
@@ -426,7 +426,7 @@ static void fsync_flushes(void **state)
 	rig_free(r);
 }
 
-static void each_open_file_is_told_of_a_failed_flush_once(void **state)
+T_TEST(each_open_file_is_told_of_a_failed_flush_once)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t one = rig_open(r, O_RDWR);
@@ -448,7 +448,7 @@ static void each_open_file_is_told_of_a_failed_flush_once(void **state)
 	rig_free(r);
 }
 
-static void a_flush_that_failed_is_owed(void **state)
+T_TEST(a_flush_that_failed_is_owed)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = rig_open(r, O_RDWR);
@@ -466,7 +466,7 @@ static void a_flush_that_failed_is_owed(void **state)
 	rig_free(r);
 }
 
-static void synchronous_writes_are_stable(void **state)
+T_TEST(synchronous_writes_are_stable)
 {
 	struct fuse_write_in in = { .size = 100, .flags = O_RDWR | O_DSYNC };
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -481,7 +481,7 @@ static void synchronous_writes_are_stable(void **state)
 
 /* ---- bad requests ---- */
 
-static void lengths_that_disagree_are_refused(void **state)
+T_TEST(lengths_that_disagree_are_refused)
 {
 	struct fuse_write_in in = { .size = 513 };
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -502,7 +502,7 @@ static void lengths_that_disagree_are_refused(void **state)
 }
 
 /* Handles pass through memory that the target can write to. */
-static void handles_that_are_none_are_refused(void **state)
+T_TEST(handles_that_are_none_are_refused)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = rig_open(r, O_RDWR);
@@ -521,7 +521,7 @@ static void handles_that_are_none_are_refused(void **state)
 	rig_free(r);
 }
 
-static void interrupts_are_turned_off(void **state)
+T_TEST(interrupts_are_turned_off)
 {
 	const struct fuse_interrupt_in in = { .unique = 4 };
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -530,7 +530,7 @@ static void interrupts_are_turned_off(void **state)
 	rig_free(r);
 }
 
-static void read_only_files_take_no_writes(void **state)
+T_TEST(read_only_files_take_no_writes)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .read_only = true });
 	const struct fuse_open_in open = { .flags = O_WRONLY };
@@ -590,7 +590,7 @@ static const struct falloc_row falloc_rows[] = {
 	  "" },
 };
 
-static void fallocates(void **state)
+T_ROWS(fallocates, falloc_rows)
 {
 	const struct falloc_row *row = *state;
 	const struct fuse_fallocate_in in = {
@@ -607,7 +607,7 @@ static void fallocates(void **state)
 	rig_free(r);
 }
 
-static void failed_hole_is_told(void **state)
+T_TEST(failed_hole_is_told)
 {
 	const struct fuse_fallocate_in in = { .offset = 100,
 					      .length = 2000,
@@ -665,7 +665,7 @@ static int seek(struct rig *r, uint64_t offset, int whence, uint64_t *ret_pos)
 	return 0;
 }
 
-static void seeks(void **state)
+T_ROWS(seeks, seek_rows)
 {
 	const struct seek_row *row = *state;
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -678,7 +678,7 @@ static void seeks(void **state)
 	rig_free(r);
 }
 
-static void no_data_after_the_last(void **state)
+T_TEST(no_data_after_the_last)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t pos;
@@ -688,7 +688,7 @@ static void no_data_after_the_last(void **state)
 }
 
 /* Unmapped blocks may read as anything. Then they are no hole. */
-static void holes_must_be_zero(void **state)
+T_TEST(holes_must_be_zero)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t pos;
@@ -724,7 +724,7 @@ static uint64_t open_truncated(struct rig *r)
 	return fh;
 }
 
-static void o_trunc_changes_nothing(void **state)
+T_TEST(o_trunc_changes_nothing)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh;
@@ -738,7 +738,7 @@ static void o_trunc_changes_nothing(void **state)
 	rig_free(r);
 }
 
-static void what_a_truncating_writer_skips_is_zeroed(void **state)
+T_TEST(what_a_truncating_writer_skips_is_zeroed)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh;
@@ -764,7 +764,7 @@ static void what_a_truncating_writer_skips_is_zeroed(void **state)
 }
 
 /* qemu-img does this, and then skips zeroes through another open file. */
-static void size_of_0_and_back_zeroes_the_file(void **state)
+T_TEST(size_of_0_and_back_zeroes_the_file)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	uint64_t fh;
@@ -799,7 +799,7 @@ static const struct size_row {
 	{ "more, emptied before", RIG_SIZE + 1, true, -EFBIG },
 };
 
-static void other_sizes_are_refused(void **state)
+T_ROWS(other_sizes_are_refused, size_rows)
 {
 	const struct size_row *row = *state;
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -812,7 +812,7 @@ static void other_sizes_are_refused(void **state)
 	rig_free(r);
 }
 
-static void others_skip_as_they_like(void **state)
+T_TEST(others_skip_as_they_like)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t truncating = open_truncated(r);
@@ -826,7 +826,7 @@ static void others_skip_as_they_like(void **state)
 }
 
 /* One file descriptor emptied the file. Another has written since. */
-static void what_others_wrote_is_not_skipped(void **state)
+T_TEST(what_others_wrote_is_not_skipped)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t truncating;
@@ -855,7 +855,7 @@ static void what_others_wrote_is_not_skipped(void **state)
 
 /* A hole is pending, and another descriptor writes there before it is
  * zeroed. */
-static void a_hole_that_is_owed_leaves_what_others_wrote(void **state)
+T_TEST(a_hole_that_is_owed_leaves_what_others_wrote)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t truncating;
@@ -879,7 +879,7 @@ static void a_hole_that_is_owed_leaves_what_others_wrote(void **state)
 }
 
 /* The same, but the write comes while the zeroing fails. */
-static void a_hole_that_fails_leaves_what_others_wrote(void **state)
+T_TEST(a_hole_that_fails_leaves_what_others_wrote)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t truncating;
@@ -907,7 +907,7 @@ static void a_hole_that_fails_leaves_what_others_wrote(void **state)
 }
 
 /* The write fails until the zeroing succeeds, whatever is written meanwhile. */
-static void a_failed_zeroing_fails_the_write(void **state)
+T_TEST(a_failed_zeroing_fails_the_write)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh;
@@ -933,7 +933,7 @@ static void a_failed_zeroing_fails_the_write(void **state)
 }
 
 /* A write that waits for the blocks of a hole whose zeroing fails. */
-static void a_write_into_a_failed_hole_comes_behind_its_zeroes(void **state)
+T_TEST(a_write_into_a_failed_hole_comes_behind_its_zeroes)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh;
@@ -960,7 +960,7 @@ static void a_write_into_a_failed_hole_comes_behind_its_zeroes(void **state)
 }
 
 /* By means of a handle that was changed. */
-static void a_file_may_be_closed_while_a_hole_is_zeroed(void **state)
+T_TEST(a_file_may_be_closed_while_a_hole_is_zeroed)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = open_truncated(r);
@@ -975,7 +975,7 @@ static void a_file_may_be_closed_while_a_hole_is_zeroed(void **state)
 	rig_free(r);
 }
 
-static void a_failed_zeroing_of_the_tail_is_owed(void **state)
+T_TEST(a_failed_zeroing_of_the_tail_is_owed)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh;
@@ -993,7 +993,7 @@ static void a_failed_zeroing_of_the_tail_is_owed(void **state)
 	rig_free(r);
 }
 
-static void the_tail_that_it_sets_is_zeroed(void **state)
+T_TEST(the_tail_that_it_sets_is_zeroed)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh;
@@ -1013,7 +1013,7 @@ static void the_tail_that_it_sets_is_zeroed(void **state)
 	rig_free(r);
 }
 
-static void sizes_do_not_change(void **state)
+T_TEST(sizes_do_not_change)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh;
@@ -1044,7 +1044,7 @@ static uint64_t blocks(struct rig *r)
 	return out.attr.blocks;
 }
 
-static void blocks_are_asked_for_when_they_may_have_changed(void **state)
+T_TEST(blocks_are_asked_for_when_they_may_have_changed)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = rig_open(r, O_RDWR);
@@ -1061,7 +1061,7 @@ static void blocks_are_asked_for_when_they_may_have_changed(void **state)
 	rig_free(r);
 }
 
-static void blocks_of_a_full_volume_are_all(void **state)
+T_TEST(blocks_of_a_full_volume_are_all)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 
@@ -1070,7 +1070,7 @@ static void blocks_of_a_full_volume_are_all(void **state)
 	rig_free(r);
 }
 
-static void blocks_are_all_when_the_target_does_not_tell(void **state)
+T_TEST(blocks_are_all_when_the_target_does_not_tell)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 
@@ -1081,7 +1081,7 @@ static void blocks_are_all_when_the_target_does_not_tell(void **state)
 	rig_free(r);
 }
 
-static void a_map_that_changed_meanwhile_is_asked_for_again(void **state)
+T_TEST(a_map_that_changed_meanwhile_is_asked_for_again)
 {
 	const struct fuse_getattr_in in = { 0 };
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -1101,7 +1101,7 @@ static void a_map_that_changed_meanwhile_is_asked_for_again(void **state)
 }
 
 /* One walk over the map answers all requests that come meanwhile. */
-static void askers_share_the_map(void **state)
+T_TEST(askers_share_the_map)
 {
 	const struct fuse_getattr_in in = { 0 };
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -1128,7 +1128,7 @@ static int stat_file(struct rig *r)
 }
 
 /* There are more writes than slots, and spare slots for other requests. */
-static void files_can_be_looked_at_while_all_slots_wait(void **state)
+T_TEST(files_can_be_looked_at_while_all_slots_wait)
 {
 	enum {
 		WRITES = 40
@@ -1166,7 +1166,7 @@ static void files_can_be_looked_at_while_all_slots_wait(void **state)
 }
 
 /* Requests that wait in spare slots are answered when the session ends. */
-static void what_waits_fails_when_the_session_goes(void **state)
+T_TEST(what_waits_fails_when_the_session_goes)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	uint64_t fh = rig_open(r, O_RDWR);
@@ -1191,7 +1191,7 @@ static void what_waits_fails_when_the_session_goes(void **state)
 	rig_free(r);
 }
 
-static void map_that_does_not_come_is_not_waited_for(void **state)
+T_TEST(map_that_does_not_come_is_not_waited_for)
 {
 	const struct fuse_getattr_in in = { 0 };
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
@@ -1215,7 +1215,7 @@ static void map_that_does_not_come_is_not_waited_for(void **state)
 
 /* ---- INIT ---- */
 
-static void init_asks_for_what_we_need(void **state)
+T_TEST(init_asks_for_what_we_need)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .slots = 300 });
 	struct fuse_init_out out;
@@ -1230,59 +1230,4 @@ static void init_asks_for_what_we_need(void **state)
 	/* FUSE_DIRECT_IO_ALLOW_MMAP, and no flag that we do not know */
 	assert_int_equal(out.flags2, 1u << (36 - 32));
 	rig_free(r);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, read_rows, reads);
-	T_ADD_ROWS(&t, write_rows, writes);
-	T_ADD_ROWS(&t, fail_rows, fails);
-	T_ADD(&t, without_a_thread_of_the_kernel_this_one_copies);
-	T_ADD(&t, a_thread_of_the_kernel_copies_large_answers);
-	T_ADD(&t, with_one_processor_this_thread_does);
-	T_ADD(&t, failed_read_is_told);
-	T_ADD(&t, answers_are_ours_whatever_the_target_writes);
-	T_ADD(&t, writes_of_one_block_take_turns);
-	T_ADD(&t, whole_blocks_do_not_wait);
-	T_ADD(&t, requests_wait_for_slots);
-	T_ADD(&t, answer_that_is_refused_becomes_an_error);
-	T_ADD(&t, fsync_flushes);
-	T_ADD(&t, each_open_file_is_told_of_a_failed_flush_once);
-	T_ADD(&t, a_flush_that_failed_is_owed);
-	T_ADD(&t, synchronous_writes_are_stable);
-	T_ADD(&t, lengths_that_disagree_are_refused);
-	T_ADD(&t, handles_that_are_none_are_refused);
-	T_ADD(&t, interrupts_are_turned_off);
-	T_ADD(&t, read_only_files_take_no_writes);
-	T_ADD_ROWS(&t, falloc_rows, fallocates);
-	T_ADD(&t, failed_hole_is_told);
-	T_ADD_ROWS(&t, seek_rows, seeks);
-	T_ADD(&t, no_data_after_the_last);
-	T_ADD(&t, holes_must_be_zero);
-	T_ADD(&t, o_trunc_changes_nothing);
-	T_ADD(&t, what_a_truncating_writer_skips_is_zeroed);
-	T_ADD(&t, size_of_0_and_back_zeroes_the_file);
-	T_ADD_ROWS(&t, size_rows, other_sizes_are_refused);
-	T_ADD(&t, others_skip_as_they_like);
-	T_ADD(&t, what_others_wrote_is_not_skipped);
-	T_ADD(&t, a_hole_that_is_owed_leaves_what_others_wrote);
-	T_ADD(&t, a_hole_that_fails_leaves_what_others_wrote);
-	T_ADD(&t, a_failed_zeroing_fails_the_write);
-	T_ADD(&t, a_write_into_a_failed_hole_comes_behind_its_zeroes);
-	T_ADD(&t, a_file_may_be_closed_while_a_hole_is_zeroed);
-	T_ADD(&t, a_failed_zeroing_of_the_tail_is_owed);
-	T_ADD(&t, the_tail_that_it_sets_is_zeroed);
-	T_ADD(&t, sizes_do_not_change);
-	T_ADD(&t, blocks_are_asked_for_when_they_may_have_changed);
-	T_ADD(&t, blocks_of_a_full_volume_are_all);
-	T_ADD(&t, blocks_are_all_when_the_target_does_not_tell);
-	T_ADD(&t, a_map_that_changed_meanwhile_is_asked_for_again);
-	T_ADD(&t, askers_share_the_map);
-	T_ADD(&t, files_can_be_looked_at_while_all_slots_wait);
-	T_ADD(&t, what_waits_fails_when_the_session_goes);
-	T_ADD(&t, map_that_does_not_come_is_not_waited_for);
-	T_ADD(&t, init_asks_for_what_we_need);
-	return t_run(&t);
 }

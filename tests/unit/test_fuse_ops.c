@@ -73,7 +73,7 @@ static const struct setattr_row {
 	  .gone = true, .err = -EIO },
 };
 
-static void setattr(void **state)
+T_ROWS(setattr, setattr_rows)
 {
 	const struct setattr_row *row = *state;
 	struct rig *r = rig_new(&(struct rig_options){
@@ -92,7 +92,7 @@ static void setattr(void **state)
 	rig_free(r);
 }
 
-static void time_that_was_set_is_shown(void **state)
+T_TEST(time_that_was_set_is_shown)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	struct fuse_setattr_in in = { .valid = FATTR_MTIME,
@@ -125,7 +125,7 @@ static const struct access_row {
 	{ "write the directory", FUSE_ROOT_ID, W_OK, false, -EPERM },
 };
 
-static void may_access(void **state)
+T_ROWS(may_access, access_rows)
 {
 	const struct access_row *row = *state;
 	struct rig *r = rig_new(&(struct rig_options){
@@ -150,7 +150,7 @@ static const struct open_row {
 	{ "a read-only file for writing only", RIG_FILE, O_WRONLY, -EROFS },
 };
 
-static void open_is_refused(void **state)
+T_ROWS(open_is_refused, open_rows)
 {
 	const struct open_row *row = *state;
 	struct rig *r = rig_new(
@@ -162,7 +162,7 @@ static void open_is_refused(void **state)
 	rig_free(r);
 }
 
-static void unknown_inode_has_no_attributes(void **state)
+T_TEST(unknown_inode_has_no_attributes)
 {
 	const struct fuse_getattr_in in = { 0 };
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
@@ -214,7 +214,7 @@ static void fill_session(struct rig *r)
 	r->tree->files[0]->errors = 1;
 }
 
-static void xattr_has_the_value(void **state)
+T_ROWS(xattr_has_the_value, xattr_rows)
 {
 	const struct xattr_row *row = *state;
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
@@ -238,7 +238,7 @@ static void xattr_has_the_value(void **state)
 	rig_free(r);
 }
 
-static void state_of_a_volume_that_has_left_is_gone(void **state)
+T_TEST(state_of_a_volume_that_has_left_is_gone)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	uint64_t fh = rig_open(r, O_RDONLY);
@@ -252,7 +252,7 @@ static void state_of_a_volume_that_has_left_is_gone(void **state)
 	rig_free(r);
 }
 
-static void other_names_have_no_value(void **state)
+T_TEST(other_names_have_no_value)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 
@@ -273,7 +273,7 @@ static int list_xattr(struct rig *r, uint64_t ino, uint32_t size)
 }
 
 /* Each name in the list has a value, and no other one is missing. */
-static void list_has_all_names(void **state)
+T_TEST(list_has_all_names)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	char list[XATTR_MAX];
@@ -326,7 +326,7 @@ static const struct refused_row {
 };
 
 /* Only the target creates and removes volumes. */
-static void change_of_names_is_refused(void **state)
+T_ROWS(change_of_names_is_refused, refused_rows)
 {
 	const struct refused_row *row = *state;
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
@@ -350,7 +350,7 @@ static int read_dir(struct rig *r, uint64_t ino, uint32_t size)
 	return ask(r, FUSE_READDIR, ino, &in, sizeof(in), NULL, 0);
 }
 
-static void directory_lists_as_much_as_fits(void **state)
+T_TEST(directory_lists_as_much_as_fits)
 {
 	static const char *const names[] = { ".", "..", "disk" };
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
@@ -389,7 +389,7 @@ static const struct statfs_row {
 	{ "the volume is gone", true, true, 0, 0, 0 },
 };
 
-static void statfs_adds_up_the_files(void **state)
+T_ROWS(statfs_adds_up_the_files, statfs_rows)
 {
 	const struct statfs_row *row = *state;
 	struct rig *r = rig_new(&(struct rig_options){ .thick = row->thick });
@@ -410,23 +410,4 @@ static void statfs_adds_up_the_files(void **state)
 	assert_int_equal(out.st.files, row->files);
 	rig_release(r, fh);
 	rig_free(r);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, setattr_rows, setattr);
-	T_ADD(&t, time_that_was_set_is_shown);
-	T_ADD_ROWS(&t, access_rows, may_access);
-	T_ADD_ROWS(&t, open_rows, open_is_refused);
-	T_ADD(&t, unknown_inode_has_no_attributes);
-	T_ADD_ROWS(&t, xattr_rows, xattr_has_the_value);
-	T_ADD(&t, state_of_a_volume_that_has_left_is_gone);
-	T_ADD(&t, other_names_have_no_value);
-	T_ADD(&t, list_has_all_names);
-	T_ADD_ROWS(&t, refused_rows, change_of_names_is_refused);
-	T_ADD(&t, directory_lists_as_much_as_fits);
-	T_ADD_ROWS(&t, statfs_rows, statfs_adds_up_the_files);
-	return t_run(&t);
 }

@@ -21,7 +21,7 @@ static bool parse(const char *const *words, struct fuse_options *o)
 	return fuse_options_parse(argc, argv, o) == OPTION_RUN;
 }
 
-static void defaults(void **state)
+T_TEST(defaults)
 {
 	struct fuse_options o;
 
@@ -45,7 +45,7 @@ static void defaults(void **state)
 	assert_int_equal(o.log_level, LOG_NOTICE);
 }
 
-static void everything(void **state)
+T_TEST(everything)
 {
 	const char *list =
 		"allow_other,default_permissions,uid=7,gid=8,umask=027,"
@@ -74,15 +74,23 @@ static void everything(void **state)
 	assert_int_equal(o.log_level, LOG_INFO);
 }
 
+static const struct file_row {
+	const char *name;
+	const char *begin;
+} file_rows[] = {
+	{ "as others", "ro,channels=3,metrics_file=/" },
+	{ "as the long option", "ro,channels=3,metrics-file=x" },
+};
+
 /* A file of a long name, as the line of fstab(5) gives it. */
-static void metrics_file(void **state)
+T_ROWS(metrics_file, file_rows)
 {
-	const char *style = *state;
+	const struct file_row *row = *state;
 	char word[1100] = { 0 };
 	struct fuse_options o;
 
 	memset(word, 'x', sizeof(word) - 1);
-	memcpy(word, style, strlen(style));
+	memcpy(word, row->begin, strlen(row->begin));
 	assert_true(parse((const char *[]){ "-o", word, NULL }, &o));
 	assert_string_equal(o.metrics_file, strstr(word, "file=") + 5);
 	assert_true(o.read_only);
@@ -132,7 +140,7 @@ static const struct bad_row bad_rows[] = {
 	{ "a good one, then a bad one", { "-o", "ro,bad" } },
 };
 
-static void bad(void **state)
+T_ROWS(bad, bad_rows)
 {
 	const struct bad_row *row = *state;
 	const char *words[5] = { 0 };
@@ -140,18 +148,4 @@ static void bad(void **state)
 
 	memcpy(words, row->words, sizeof(row->words));
 	assert_false(parse(words, &o));
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, defaults);
-	T_ADD(&t, everything);
-	t_add(&t, "metrics_file", metrics_file, "as others",
-	      "ro,channels=3,metrics_file=/");
-	t_add(&t, "metrics_file", metrics_file, "as the long option",
-	      "ro,channels=3,metrics-file=x");
-	T_ADD_ROWS(&t, bad_rows, bad);
-	return t_run(&t);
 }

@@ -81,7 +81,7 @@ static void take(struct range_locks *locks, struct test_lock *l,
 	l->granted = range_lock_take(locks, &l->lock);
 }
 
-static void order(void **state)
+T_ROWS(order, rows)
 {
 	const struct row *row = *state;
 	struct range_locks locks;
@@ -114,7 +114,7 @@ static void pass_on(struct range_lock *lock)
 	range_unlock(&chain, lock);
 }
 
-static void granted_may_unlock(void **state)
+T_TEST(granted_may_unlock)
 {
 	struct range_lock l[5] = { 0 };
 
@@ -130,13 +130,4 @@ static void granted_may_unlock(void **state)
 	assert_int_equal(passed, 4);
 	assert_true(list_empty(&chain.all));
 	assert_int_equal(chain.exclusive, 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rows, order);
-	T_ADD(&t, granted_may_unlock);
-	return t_run(&t);
 }

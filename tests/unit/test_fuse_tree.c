@@ -60,7 +60,7 @@ static int open_file(struct rig *r, uint64_t ino)
 	return r->out.error;
 }
 
-static void open_file_that_is_gone_gives_errors_and_nothing_else(void **state)
+T_TEST(open_file_that_is_gone_gives_errors_and_nothing_else)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	const struct fuse_fsync_in fsync = { .fh = rig_open(r, O_RDWR) };
@@ -85,7 +85,7 @@ static void open_file_that_is_gone_gives_errors_and_nothing_else(void **state)
 	rig_free(r);
 }
 
-static void new_file_is_another_inode(void **state)
+T_TEST(new_file_is_another_inode)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	uint64_t fh = rig_open(r, O_RDWR);
@@ -118,7 +118,7 @@ static void new_file_is_another_inode(void **state)
 }
 
 /* The request ends before the file does. */
-static void request_in_flight_keeps_the_file(void **state)
+T_TEST(request_in_flight_keeps_the_file)
 {
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	const struct fuse_read_in in = { .size = 512 };
@@ -137,14 +137,4 @@ static void request_in_flight_keeps_the_file(void **state)
 	tree_reap(r->tree);
 	assert_int_equal(r->target->forgotten, 1);
 	rig_free(r);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, open_file_that_is_gone_gives_errors_and_nothing_else);
-	T_ADD(&t, new_file_is_another_inode);
-	T_ADD(&t, request_in_flight_keeps_the_file);
-	return t_run(&t);
 }

@@ -24,7 +24,7 @@ static const struct list_case {
 	{ "a range backwards", "3-0\n", 0 },
 };
 
-static void lists(void **state)
+T_ROWS(lists, list_cases)
 {
 	const struct list_case *c = *state;
 
@@ -72,7 +72,7 @@ static void target_writes(struct payload_test *p, uint8_t byte)
 	memset(p->slots.memory, byte, p->slots.memory_len);
 }
 
-static void target_cannot_change_an_answer(void **state)
+T_TEST(target_cannot_change_an_answer)
 {
 	static uint8_t answer[DEV_ANSWER_MAX];
 	struct payload_test p;
@@ -85,7 +85,7 @@ static void target_cannot_change_an_answer(void **state)
 	close_slots(&p);
 }
 
-static void kernel_sees_what_was_read(void **state)
+T_TEST(kernel_sees_what_was_read)
 {
 	static const uint32_t lens[] = { 1, 512, 4096, 4097, MAX_WRITE };
 	struct payload_test p;
@@ -99,7 +99,7 @@ static void kernel_sees_what_was_read(void **state)
 	close_slots(&p);
 }
 
-static void target_gets_what_was_written(void **state)
+T_TEST(target_gets_what_was_written)
 {
 	static const uint32_t lens[] = { 1, 512, 4096, 4097, MAX_WRITE };
 	struct payload_test p;
@@ -111,15 +111,4 @@ static void target_gets_what_was_written(void **state)
 		assert_memory_equal(p.slot->data, p.slot->payload, lens[i]);
 	}
 	close_slots(&p);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, list_cases, lists);
-	T_ADD(&t, target_cannot_change_an_answer);
-	T_ADD(&t, kernel_sees_what_was_read);
-	T_ADD(&t, target_gets_what_was_written);
-	return t_run(&t);
 }

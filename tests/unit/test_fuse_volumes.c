@@ -45,7 +45,7 @@ static const struct make_row {
 	  "only powers of two" },
 };
 
-static void mount_shows(void **state)
+T_ROWS(mount_shows, make_rows)
 {
 	const struct make_row *row = *state;
 	const struct fuse_options o = { .uri = "srp://host?channels=2" };
@@ -83,7 +83,7 @@ static const struct follow_row {
 	{ "a file", "srp://host", true, false },
 };
 
-static void mount_follows(void **state)
+T_ROWS(mount_follows, follow_rows)
 {
 	const struct follow_row *row = *state;
 	const struct fuse_options o = { .uri = row->uri };
@@ -173,7 +173,7 @@ static void expect_name_forgotten(struct follower *f, const char *name)
 	assert_string_equal(m.name, name);
 }
 
-static void kernel_forgets_a_volume_that_has_left(void **state)
+T_TEST(kernel_forgets_a_volume_that_has_left)
 {
 	struct follower f;
 
@@ -188,7 +188,7 @@ static void kernel_forgets_a_volume_that_has_left(void **state)
 	stop_follower(&f);
 }
 
-static void new_volume_is_shown(void **state)
+T_TEST(new_volume_is_shown)
 {
 	const struct fuse_open_in in = { .flags = O_RDWR };
 	struct tree_file *file;
@@ -216,7 +216,7 @@ static const struct hidden_row {
 	{ "longer than the mount has room for", 8192 },
 };
 
-static void new_volume_is_not_shown(void **state)
+T_ROWS(new_volume_is_not_shown, hidden_rows)
 {
 	const struct hidden_row *row = *state;
 	struct follower f;
@@ -233,7 +233,7 @@ static void new_volume_is_not_shown(void **state)
 	stop_follower(&f);
 }
 
-static void kernel_asks_again_for_the_size(void **state)
+T_TEST(kernel_asks_again_for_the_size)
 {
 	struct follower f;
 
@@ -245,7 +245,7 @@ static void kernel_asks_again_for_the_size(void **state)
 	stop_follower(&f);
 }
 
-static void volume_becomes_read_only_and_writable(void **state)
+T_TEST(volume_becomes_read_only_and_writable)
 {
 	struct follower f;
 
@@ -261,7 +261,7 @@ static void volume_becomes_read_only_and_writable(void **state)
 	stop_follower(&f);
 }
 
-static void read_only_mount_stays_read_only(void **state)
+T_TEST(read_only_mount_stays_read_only)
 {
 	struct follower f;
 
@@ -273,7 +273,7 @@ static void read_only_mount_stays_read_only(void **state)
 	stop_follower(&f);
 }
 
-static void end_drops_what_the_kernel_was_not_told(void **state)
+T_TEST(end_drops_what_the_kernel_was_not_told)
 {
 	struct notify n;
 	struct error e;
@@ -371,7 +371,7 @@ static void expect_line(const struct report *p, const char *line)
 	assert_non_null(strstr(p->text, line));
 }
 
-static void file_has_the_metrics(void **state)
+T_TEST(file_has_the_metrics)
 {
 	static struct report p;
 	char path[96];
@@ -404,7 +404,7 @@ static void file_has_the_metrics(void **state)
 }
 
 /* A daemon changes its directory. */
-static void relative_path_stays_where_it_was(void **state)
+T_TEST(relative_path_stays_where_it_was)
 {
 	static struct report p;
 	int old = open(".", O_RDONLY | O_DIRECTORY);
@@ -436,7 +436,7 @@ static void expect_log(int fd, const char *text)
 	assert_non_null(strstr(line, text));
 }
 
-static void failure_is_told_once_and_so_is_its_end(void **state)
+T_TEST(failure_is_told_once_and_so_is_its_end)
 {
 	static struct report p;
 	int old = dup(STDERR_FILENO);
@@ -466,31 +466,11 @@ static void failure_is_told_once_and_so_is_its_end(void **state)
 	remove_dir(&p);
 }
 
-static void writer_that_was_not_started_has_ended(void **state)
+T_TEST(writer_that_was_not_started_has_ended)
 {
 	struct metrics_writer w = { 0 };
 
 	metrics_writer_stop(&w);
 	assert_true(metrics_writer_has_ended(&w));
 	metrics_writer_end(&w);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, make_rows, mount_shows);
-	T_ADD_ROWS(&t, follow_rows, mount_follows);
-	T_ADD(&t, kernel_forgets_a_volume_that_has_left);
-	T_ADD(&t, new_volume_is_shown);
-	T_ADD_ROWS(&t, hidden_rows, new_volume_is_not_shown);
-	T_ADD(&t, kernel_asks_again_for_the_size);
-	T_ADD(&t, volume_becomes_read_only_and_writable);
-	T_ADD(&t, read_only_mount_stays_read_only);
-	T_ADD(&t, end_drops_what_the_kernel_was_not_told);
-	T_ADD(&t, file_has_the_metrics);
-	T_ADD(&t, relative_path_stays_where_it_was);
-	T_ADD(&t, failure_is_told_once_and_so_is_its_end);
-	T_ADD(&t, writer_that_was_not_started_has_ended);
-	return t_run(&t);
 }

@@ -7,7 +7,7 @@
 #include "tests/lib/t_table.h"
 
 /* Every bucket begins where the one before it ends. */
-static void bounds_are_those_of_the_index(void **state)
+T_TEST(bounds_are_those_of_the_index)
 {
 	/* Below 4 ns, buckets are narrower than the resolution of the clock. */
 	for (unsigned int i = 8; i < HISTOGRAM_BUCKETS - 1; i++) {
@@ -19,7 +19,7 @@ static void bounds_are_those_of_the_index(void **state)
 	assert_true(histogram_bound_ns(HISTOGRAM_BUCKETS - 1) == UINT64_MAX);
 }
 
-static void a_bucket_is_a_quarter_wide_at_most(void **state)
+T_TEST(a_bucket_is_a_quarter_wide_at_most)
 {
 	for (unsigned int i = 8; i < HISTOGRAM_BUCKETS - 1; i++) {
 		uint64_t from = histogram_bound_ns(i - 1);
@@ -28,7 +28,7 @@ static void a_bucket_is_a_quarter_wide_at_most(void **state)
 	}
 }
 
-static void the_shortest_and_the_longest_have_buckets(void **state)
+T_TEST(the_shortest_and_the_longest_have_buckets)
 {
 	struct histogram h = { 0 };
 
@@ -44,7 +44,7 @@ static void the_shortest_and_the_longest_have_buckets(void **state)
 	assert_true(histogram_max_ns(&h) == HISTOGRAM_MAX_NS);
 }
 
-static void counts_below_a_power_of_two_are_exact(void **state)
+T_TEST(counts_below_a_power_of_two_are_exact)
 {
 	struct histogram h = { 0 };
 
@@ -57,7 +57,7 @@ static void counts_below_a_power_of_two_are_exact(void **state)
 	assert_int_equal(h.sum, 1023 + 1024 + 1025);
 }
 
-static void sums_of_histograms_are_sums_of_times(void **state)
+T_TEST(sums_of_histograms_are_sums_of_times)
 {
 	struct histogram a = { 0 };
 	struct histogram b = { 0 };
@@ -72,7 +72,7 @@ static void sums_of_histograms_are_sums_of_times(void **state)
 }
 
 /* Evenly from 1 us to 1 ms: a quantile is exact to a quarter. */
-static void quantiles_are_near(void **state)
+T_TEST(quantiles_are_near)
 {
 	static const unsigned int permilles[] = { 1, 250, 500, 900, 990, 1000 };
 	struct histogram h = { 0 };
@@ -88,7 +88,7 @@ static void quantiles_are_near(void **state)
 	assert_in_range(histogram_max_ns(&h), 1000000, 1250000);
 }
 
-static void an_empty_histogram_has_no_quantile(void **state)
+T_TEST(an_empty_histogram_has_no_quantile)
 {
 	struct histogram h = { 0 };
 
@@ -98,7 +98,7 @@ static void an_empty_histogram_has_no_quantile(void **state)
 
 /* One slow command among a thousand changes the maximum, not the 99th
  * percentile. */
-static void an_outlier_moves_the_maximum_alone(void **state)
+T_TEST(an_outlier_moves_the_maximum_alone)
 {
 	struct histogram h = { 0 };
 
@@ -112,7 +112,7 @@ static void an_outlier_moves_the_maximum_alone(void **state)
 /* Until the tick has been measured, it counts as a nanosecond. Afterwards a
  * sleep measured in ticks is not shorter than by the system clock, except for
  * the error of the measurement. */
-static void ticks_are_as_long_as_the_clock_says(void **state)
+T_TEST(ticks_are_as_long_as_the_clock_says)
 {
 	const struct timespec ms20 = { .tv_nsec = 20000000 };
 	uint64_t outer;
@@ -132,20 +132,4 @@ static void ticks_are_as_long_as_the_clock_says(void **state)
 	assert_in_range(ticks_ns(ticks), inner - inner / 50,
 			outer + outer / 50);
 	assert_in_range(ticks_ns(ticks_of_ns(1000000)), 999000, 1001000);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, bounds_are_those_of_the_index);
-	T_ADD(&t, a_bucket_is_a_quarter_wide_at_most);
-	T_ADD(&t, the_shortest_and_the_longest_have_buckets);
-	T_ADD(&t, counts_below_a_power_of_two_are_exact);
-	T_ADD(&t, sums_of_histograms_are_sums_of_times);
-	T_ADD(&t, quantiles_are_near);
-	T_ADD(&t, an_empty_histogram_has_no_quantile);
-	T_ADD(&t, an_outlier_moves_the_maximum_alone);
-	T_ADD(&t, ticks_are_as_long_as_the_clock_says);
-	return t_run(&t);
 }

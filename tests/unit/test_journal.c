@@ -73,6 +73,8 @@ static int stop(void **state)
 	return 0;
 }
 
+T_EACH(start, stop)
+
 /* A field in the form with a length: "NAME\n", 8 bytes, the value, "\n". */
 static bool has_field(const char *name, const char *value)
 {
@@ -98,7 +100,7 @@ static void expect_stderr(const char *text)
 	assert_string_equal(buf, text);
 }
 
-static void line_has_its_fields(void **state)
+T_TEST(line_has_its_fields)
 {
 	const struct log_about about = { .nexus = "0x1",
 					 .volume = "disk",
@@ -118,7 +120,7 @@ static void line_has_its_fields(void **state)
 	expect_stderr("");
 }
 
-static void line_about_nothing_has_no_such_fields(void **state)
+T_TEST(line_about_nothing_has_no_such_fields)
 {
 	log_init("rdma-test", LOG_NOTICE);
 	log_to_journal();
@@ -132,7 +134,7 @@ static void line_about_nothing_has_no_such_fields(void **state)
 }
 
 /* The stream takes it instead. */
-static void line_goes_to_stderr_if_the_journal_is_busy(void **state)
+T_TEST(line_goes_to_stderr_if_the_journal_is_busy)
 {
 	log_init("rdma-test", LOG_NOTICE);
 	log_to_journal();
@@ -146,7 +148,7 @@ static void line_goes_to_stderr_if_the_journal_is_busy(void **state)
 	expect_stderr("");
 }
 
-static void lost_lines_are_counted(void **state)
+T_TEST(lost_lines_are_counted)
 {
 	char full[4096] = "";
 
@@ -169,7 +171,7 @@ static void lost_lines_are_counted(void **state)
 	assert_int_equal(journal.cnt, 1);
 }
 
-static void field_that_does_not_fit_is_left_out(void **state)
+T_TEST(field_that_does_not_fit_is_left_out)
 {
 	char nexus[4096];
 	int fd = journal_open();
@@ -189,7 +191,7 @@ static void field_that_does_not_fit_is_left_out(void **state)
 	close(fd);
 }
 
-static void redirected_stderr_is_not_the_journal(void **state)
+T_TEST(redirected_stderr_is_not_the_journal)
 {
 	setenv("JOURNAL_STREAM", "1:2", 1);
 	assert_int_equal(journal_open(), -1);
@@ -200,21 +202,4 @@ static void redirected_stderr_is_not_the_journal(void **state)
 	log_warn("plain");
 	assert_int_equal(journal.cnt, 0);
 	expect_stderr("rdma-test: warning: plain\n");
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, line_has_its_fields);
-	T_ADD(&t, line_about_nothing_has_no_such_fields);
-	T_ADD(&t, line_goes_to_stderr_if_the_journal_is_busy);
-	T_ADD(&t, lost_lines_are_counted);
-	T_ADD(&t, field_that_does_not_fit_is_left_out);
-	T_ADD(&t, redirected_stderr_is_not_the_journal);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = start;
-		t.tests[i].teardown_func = stop;
-	}
-	return t_run(&t);
 }

@@ -318,7 +318,7 @@ static void pair(struct judge *j, enum role role)
 	WAIT(j, j->connected && j->ours->established);
 }
 
-static void private_data_travels_both_ways(void **state)
+T_ROWS(private_data_travels_both_ways, roles)
 {
 	const struct role_row *row = *state;
 	struct judge j;
@@ -343,7 +343,7 @@ static void reject(struct t_world *w, struct xp_conn_request *req)
 	xp_reject(req, answer, sizeof(answer));
 }
 
-static void a_reject_brings_its_data(void **state)
+T_ROWS(a_reject_brings_its_data, roles)
 {
 	const struct role_row *row = *state;
 	struct judge j;
@@ -369,7 +369,7 @@ static void a_reject_brings_its_data(void **state)
 	judge_close(&j);
 }
 
-static void an_end_here_is_seen_there(void **state)
+T_ROWS(an_end_here_is_seen_there, roles)
 {
 	const struct role_row *row = *state;
 	struct judge j;
@@ -381,7 +381,7 @@ static void an_end_here_is_seen_there(void **state)
 	judge_close(&j);
 }
 
-static void an_end_there_is_seen_here(void **state)
+T_ROWS(an_end_there_is_seen_here, roles)
 {
 	const struct role_row *row = *state;
 	struct judge j;
@@ -434,7 +434,7 @@ static void it_sends(struct judge *j, uint8_t *buf, size_t len)
 	assert_memory_equal(got, buf, len);
 }
 
-static void messages_arrive_whole(void **state)
+T_ROWS(messages_arrive_whole, roles)
 {
 	static const uint32_t lens[] = { 1, 16, 48, 64, 511, 2500, RECV_LEN };
 	const struct role_row *row = *state;
@@ -555,7 +555,7 @@ static void rdma_close(struct rdma *r)
 	judge_close(&r->j);
 }
 
-static void our_write_is_there_before_our_send(void **state)
+T_ROWS(our_write_is_there_before_our_send, data_cases)
 {
 	static const uint8_t zeros[16];
 	const struct data_case *dc = *state;
@@ -577,7 +577,7 @@ static void our_write_is_there_before_our_send(void **state)
 	rdma_close(&r);
 }
 
-static void our_read_brings_what_is_there(void **state)
+T_ROWS(our_read_brings_what_is_there, data_cases)
 {
 	const struct data_case *dc = *state;
 	static struct rdma r;
@@ -621,7 +621,7 @@ static void it_moves(struct judge *j, const struct t_mem *m, uint8_t *buf,
 	fi_ok(write ? fi_writemsg(j->ep, &msg, 0) : fi_readmsg(j->ep, &msg, 0));
 }
 
-static void it_writes_into_our_memory(void **state)
+T_ROWS(it_writes_into_our_memory, data_cases)
 {
 	const struct data_case *dc = *state;
 	struct op op = { 0 };
@@ -646,7 +646,7 @@ static void it_writes_into_our_memory(void **state)
 	free(buf);
 }
 
-static void it_reads_our_memory(void **state)
+T_ROWS(it_reads_our_memory, data_cases)
 {
 	const struct data_case *dc = *state;
 	struct op op = { 0 };
@@ -668,7 +668,7 @@ static void it_reads_our_memory(void **state)
 	free(buf);
 }
 
-static void a_write_by_a_wrong_key_ends_the_connection(void **state)
+T_ROWS(a_write_by_a_wrong_key_ends_the_connection, roles)
 {
 	static const uint8_t zeros[512];
 	const struct role_row *row = *state;
@@ -701,7 +701,7 @@ static void a_write_by_a_wrong_key_ends_the_connection(void **state)
 
 /* WRITEs with a SEND alternate with READs. Meanwhile libfabric reads our
  * memory. */
-static void many_at_once_end_well(void **state)
+T_ROWS(many_at_once_end_well, roles)
 {
 	const struct role_row *row = *state;
 	static struct t_chain chains[CHAINS];
@@ -763,21 +763,8 @@ static void many_at_once_end_well(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	setenv("T_PROVIDER", "tcp", 1);
 	/* The other providers spend time on a search for devices. */
 	setenv("FI_PROVIDER", "tcp", 1);
-	T_ADD_ROWS(&t, roles, private_data_travels_both_ways);
-	T_ADD_ROWS(&t, roles, a_reject_brings_its_data);
-	T_ADD_ROWS(&t, roles, an_end_here_is_seen_there);
-	T_ADD_ROWS(&t, roles, an_end_there_is_seen_here);
-	T_ADD_ROWS(&t, roles, messages_arrive_whole);
-	T_ADD_ROWS(&t, data_cases, our_write_is_there_before_our_send);
-	T_ADD_ROWS(&t, data_cases, our_read_brings_what_is_there);
-	T_ADD_ROWS(&t, data_cases, it_writes_into_our_memory);
-	T_ADD_ROWS(&t, data_cases, it_reads_our_memory);
-	T_ADD_ROWS(&t, roles, a_write_by_a_wrong_key_ends_the_connection);
-	T_ADD_ROWS(&t, roles, many_at_once_end_well);
-	return t_run(&t);
+	return t_run();
 }

@@ -166,7 +166,7 @@ static const struct kind_row kind_rows[] = {
 	{ "a login", false, "login of the kernel" },
 };
 
-static void link_is_made(void **state)
+T_ROWS(link_is_made, kind_rows)
 {
 	const struct kind_row *row = *state;
 
@@ -190,7 +190,7 @@ static void link_is_made(void **state)
 	assert_int_equal(world.removed, 0);
 }
 
-static void nothing_starts(void **state)
+T_TEST(nothing_starts)
 {
 	begin(true);
 	/* There are enough children. */
@@ -215,7 +215,7 @@ static const struct failure_row failure_rows[] = {
 };
 
 /* The pauses double, up to a minute. */
-static void failed_start_is_repeated(void **state)
+T_ROWS(failed_start_is_repeated, failure_rows)
 {
 	const struct failure_row *row = *state;
 	int pause_ms = LINK_PAUSE_MIN_MS;
@@ -241,7 +241,7 @@ static void failed_start_is_repeated(void **state)
 	}
 }
 
-static void no_usable_address(void **state)
+T_TEST(no_usable_address)
 {
 	begin(true);
 	world.target.addresses[0].usable = false;
@@ -266,7 +266,7 @@ static const struct there_row there_rows[] = {
 	{ "a directory that hangs is left alone", MOUNTED_HANGS, LINK_DOWN, 0 },
 };
 
-static void there(void **state)
+T_ROWS(there, there_rows)
 {
 	const struct there_row *row = *state;
 
@@ -280,7 +280,7 @@ static void there(void **state)
 }
 
 /* Its target may be the one that is gone. */
-static void mount_that_hangs_stays(void **state)
+T_TEST(mount_that_hangs_stays)
 {
 	begin(true);
 	world.link.rule.remove_gone = true;
@@ -296,7 +296,7 @@ static void mount_that_hangs_stays(void **state)
 	assert_int_equal(world.link.state, LINK_UP);
 }
 
-static void mount_of_another_target_ends(void **state)
+T_TEST(mount_of_another_target_ends)
 {
 	begin(true);
 	world.mounted = MOUNTED_OTHER;
@@ -311,7 +311,7 @@ static void mount_of_another_target_ends(void **state)
 /* ---- the end ---- */
 
 /* It is made again, but not at once: a target may end each connection. */
-static void link_ends(void **state)
+T_ROWS(link_ends, kind_rows)
 {
 	const struct kind_row *row = *state;
 
@@ -328,7 +328,7 @@ static void link_ends(void **state)
 	reap();
 }
 
-static void other_mount_in_its_place_stays(void **state)
+T_TEST(other_mount_in_its_place_stays)
 {
 	start_up(true);
 	world.mounted = MOUNTED_OTHER;
@@ -370,7 +370,7 @@ static const struct doubt_row doubt_rows[] = {
 	  false, true, 1, LINK_DOWN, 1 },
 };
 
-static void doubt(void **state)
+T_ROWS(doubt, doubt_rows)
 {
 	const struct doubt_row *row = *state;
 	const struct found_target *t = row->address ? &world.target : NULL;
@@ -398,7 +398,7 @@ static void doubt(void **state)
 }
 
 /* Whoever says it again and again makes the link ask only now and then. */
-static void doubts_have_a_pause(void **state)
+T_TEST(doubts_have_a_pause)
 {
 	start_up(true);
 	set_address(NEW);
@@ -416,7 +416,7 @@ static void doubts_have_a_pause(void **state)
 }
 
 /* It was said to be gone, and is back before the child has ended. */
-static void target_returns(void **state)
+T_TEST(target_returns)
 {
 	start_up(true);
 	world.link.rule.remove_gone = true;
@@ -427,23 +427,4 @@ static void target_returns(void **state)
 	assert_int_equal(step(), -1);
 	assert_int_equal(world.link.state, LINK_UP);
 	assert_int_equal(world.removed, 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, kind_rows, link_is_made);
-	T_ADD(&t, nothing_starts);
-	T_ADD_ROWS(&t, failure_rows, failed_start_is_repeated);
-	T_ADD(&t, no_usable_address);
-	T_ADD_ROWS(&t, there_rows, there);
-	T_ADD(&t, mount_that_hangs_stays);
-	T_ADD(&t, mount_of_another_target_ends);
-	T_ADD_ROWS(&t, kind_rows, link_ends);
-	T_ADD(&t, other_mount_in_its_place_stays);
-	T_ADD_ROWS(&t, doubt_rows, doubt);
-	T_ADD(&t, doubts_have_a_pause);
-	T_ADD(&t, target_returns);
-	return t_run(&t);
 }

@@ -164,7 +164,7 @@ static void fabric_is(const struct start *s)
 	fabric.present = s->present;
 }
 
-static void target_listens(void **state)
+T_ROWS(target_listens, starts)
 {
 	static struct target_options opt;
 	const struct start *s = *state;
@@ -202,7 +202,7 @@ static const struct warning {
 };
 
 /* Whatever other hosts can connect over: nothing is authenticated. */
-static void open_address_is_warned_of(void **state)
+T_ROWS(open_address_is_warned_of, warnings)
 {
 	static struct target_options opt;
 	const struct warning *w = *state;
@@ -282,7 +282,7 @@ static const struct addition {
 	  "unlisten 2", "cannot listen on 'localhost': ", .numeric = true },
 };
 
-static void target_listens_on_one_more(void **state)
+T_ROWS(target_listens_on_one_more, additions)
 {
 	const struct addition *a = *state;
 	struct listen_points points = points_of(a->cnt);
@@ -303,7 +303,7 @@ static void target_listens_on_one_more(void **state)
 		assert_non_null(listen_find(&points, &uri));
 }
 
-static void removed_address_leaves_the_others(void **state)
+T_TEST(removed_address_leaves_the_others)
 {
 	struct listen_points points = points_of(3);
 	struct xp_uri uri;
@@ -340,7 +340,7 @@ static const struct address {
 	{ "srp+tcp://[::]", false, true },
 };
 
-static void address_is_of_a_kind(void **state)
+T_ROWS(address_is_of_a_kind, addresses)
 {
 	const struct address *a = *state;
 	struct listen_points points = points_of(1);
@@ -360,16 +360,4 @@ static void address_is_of_a_kind(void **state)
 		return;
 	assert_int_equal(listen_point_reach(p, reach, 2), 1);
 	assert_memory_equal(&reach[0].addr, &p->addr, p->addr_len);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, starts, target_listens);
-	T_ADD_ROWS(&t, warnings, open_address_is_warned_of);
-	T_ADD_ROWS(&t, additions, target_listens_on_one_more);
-	T_ADD(&t, removed_address_leaves_the_others);
-	T_ADD_ROWS(&t, addresses, address_is_of_a_kind);
-	return t_run(&t);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/log.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/lib/t_table.h"
 
 #define WINDOW_MS 10000
 
-static void a_burst_passes_and_the_rest_is_counted(void **state)
+T_TEST(a_burst_passes_and_the_rest_is_counted)
 {
 	struct log_limit l = { 0 };
 	unsigned int dropped = 7;
@@ -24,7 +21,7 @@ static void a_burst_passes_and_the_rest_is_counted(void **state)
 	assert_int_equal(l.dropped, 5);
 }
 
-static void after_ten_seconds_it_passes_and_tells_the_count(void **state)
+T_TEST(after_ten_seconds_it_passes_and_tells_the_count)
 {
 	struct log_limit l = { 0 };
 	unsigned int dropped;
@@ -38,15 +35,4 @@ static void after_ten_seconds_it_passes_and_tells_the_count(void **state)
 	l.window_start_ms -= WINDOW_MS;
 	assert_true(log_limit_pass(&l, /* burst= */ 1, &dropped));
 	assert_int_equal(dropped, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_burst_passes_and_the_rest_is_counted),
-		cmocka_unit_test(
-			after_ten_seconds_it_passes_and_tells_the_count),
-	};
-
-	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }

@@ -108,7 +108,7 @@ static const struct op_row op_rows[] = {
 	{ "fio has no word for an extent", RBP_EXTENT, "" },
 };
 
-static void line(void **state)
+T_ROWS(line, op_rows)
 {
 	const struct op_row *row = *state;
 	struct t_request r;
@@ -126,7 +126,7 @@ static void line(void **state)
 }
 
 /* The layer changes nothing that the store says. */
-static void result_passes(void **state)
+T_TEST(result_passes)
 {
 	struct t_request r;
 
@@ -142,7 +142,7 @@ static void result_passes(void **state)
 	end();
 }
 
-static void old_log_is_continued(void **state)
+T_TEST(old_log_is_continued)
 {
 	struct t_request r;
 
@@ -173,7 +173,7 @@ static const struct refused_row refused_rows[] = {
 	  "file=/dev/full: No space left on device" },
 };
 
-static void refused(void **state)
+T_ROWS(refused, refused_rows)
 {
 	const struct refused_row *row = *state;
 
@@ -217,7 +217,7 @@ static void meet_limit(void)
 
 /* The volume goes on, and the log goes on when there is room: no line is cut
  * off. */
-static void disk_is_full_for_a_while(void **state)
+T_TEST(disk_is_full_for_a_while)
 {
 	char text[512] = HEADER;
 	struct t_request r;
@@ -243,7 +243,7 @@ static void disk_is_full_for_a_while(void **state)
 
 /* What is not in the file at the end is counted. 4000 lines are more than the
  * layer keeps. */
-static void disk_is_full(void **state)
+T_TEST(disk_is_full)
 {
 	struct t_request r;
 
@@ -281,7 +281,7 @@ static void *read_pipe(void *arg)
 }
 
 /* Nobody reads the pipe. What finds no place is left out, and counted. */
-static void slow_file(void **state)
+T_TEST(slow_file)
 {
 	unsigned long long left_out = 0;
 	struct t_request r;
@@ -308,18 +308,4 @@ static void slow_file(void **state)
 	assert_in_range(left_out, 1, MANY);
 	assert_int_equal(*(unsigned int *)cnt + left_out, MANY);
 	end();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, op_rows, line);
-	T_ADD(&t, result_passes);
-	T_ADD(&t, old_log_is_continued);
-	T_ADD_ROWS(&t, refused_rows, refused);
-	T_ADD(&t, disk_is_full_for_a_while);
-	T_ADD(&t, disk_is_full);
-	T_ADD(&t, slow_file);
-	return t_run(&t);
 }

@@ -34,7 +34,7 @@ static unsigned int pass_cnt(struct login_log *l, unsigned int n,
 	return cnt;
 }
 
-static void each_host_has_its_own_burst(void **state)
+T_TEST(each_host_has_its_own_burst)
 {
 	struct login_log l;
 
@@ -50,7 +50,7 @@ static void each_host_has_its_own_burst(void **state)
 }
 
 /* Initiators that use a new address for each login share one limit. */
-static void many_hosts_together_have_a_burst(void **state)
+T_TEST(many_hosts_together_have_a_burst)
 {
 	unsigned int cnt = 0;
 	struct login_log l;
@@ -64,7 +64,7 @@ static void many_hosts_together_have_a_burst(void **state)
 	login_log_fini(&l);
 }
 
-static void the_host_that_was_silent_longest_makes_room(void **state)
+T_TEST(the_host_that_was_silent_longest_makes_room)
 {
 	struct in6_addr newest = host(LOGIN_LOG_HOSTS);
 	struct login_log l;
@@ -77,14 +77,4 @@ static void the_host_that_was_silent_longest_makes_room(void **state)
 	assert_memory_equal(&l.hosts[1].addr, &newest, sizeof(newest));
 	assert_int_equal(l.hosts[0].limit.cnt, 2);
 	login_log_fini(&l);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, each_host_has_its_own_burst);
-	T_ADD(&t, many_hosts_together_have_a_burst);
-	T_ADD(&t, the_host_that_was_silent_longest_makes_room);
-	return t_run(&t);
 }

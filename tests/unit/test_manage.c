@@ -42,6 +42,8 @@ static int stop(void **state)
 	return 0;
 }
 
+T_EACH(start, stop)
+
 /* What an administrator can see of the target, but for times. */
 static char *look(void)
 {
@@ -222,7 +224,7 @@ static const struct refusal {
 	  "", "the target was started without --config" },
 };
 
-static void refusal_names_the_reason(void **state)
+T_ROWS(refusal_names_the_reason, refusals)
 {
 	const struct refusal *r = *state;
 	char *before;
@@ -293,7 +295,7 @@ static const struct bad_parameter {
 	{ "a parameter is known", "Apply", "{'confg': {}}", "confg" },
 };
 
-static void bad_parameter_is_named(void **state)
+T_ROWS(bad_parameter_is_named, bad_parameters)
 {
 	const struct bad_parameter *b = *state;
 	const json_t *answer = t_server_call(b->method, t_json(b->in));
@@ -392,7 +394,7 @@ static const struct change {
 	  "[]", "ListSessions", "total", "1", true },
 };
 
-static void change_is_made(void **state)
+T_ROWS(change_is_made, changes)
 {
 	const struct change *c = *state;
 	const json_t *answer;
@@ -404,18 +406,4 @@ static void change_is_made(void **state)
 	t_json_expect(t_server_ask(c->look, NULL), c->at, c->is);
 	t_json_expect(t_server_ask("GetConfig", NULL), "generation",
 		      c->no_config ? "1" : "2");
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, refusals, refusal_names_the_reason);
-	T_ADD_ROWS(&t, bad_parameters, bad_parameter_is_named);
-	T_ADD_ROWS(&t, changes, change_is_made);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = start;
-		t.tests[i].teardown_func = stop;
-	}
-	return t_run(&t);
 }

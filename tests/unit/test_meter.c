@@ -61,7 +61,7 @@ static const struct stage_case {
 
 /* Each command counts once for its volume and once for its initiator, with its
  * bytes. */
-static void commands_are_counted_once(void **state)
+T_ROWS(commands_are_counted_once, stage_cases)
 {
 	const struct stage_case *row = *state;
 	enum meter_op op = row->write ? METER_WRITE : METER_READ;
@@ -97,7 +97,7 @@ static void commands_are_counted_once(void **state)
 }
 
 /* TEST UNIT READY, also if it was refused with a unit attention. */
-static void other_commands_are_other(void **state)
+T_TEST(other_commands_are_other)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -114,7 +114,7 @@ static void other_commands_are_other(void **state)
 }
 
 /* It is refused before it has an operation or a volume. Slots of READs are free. */
-static void refused_at_once_is_other(void **state)
+T_TEST(refused_at_once_is_other)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -138,7 +138,7 @@ static void refused_at_once_is_other(void **state)
 
 /* The store holds the first command for a while. Meanwhile the second waits for
  * a buffer. */
-static void time_goes_to_the_stage_where_it_was_spent(void **state)
+T_TEST(time_goes_to_the_stage_where_it_was_spent)
 {
 	struct rig_options opt = { .arena_len = 64u << 10 };
 	struct rig *rig = rig_create(&opt);
@@ -171,7 +171,7 @@ static void time_goes_to_the_stage_where_it_was_spent(void **state)
 }
 
 /* A write that waits for the blocks of a read is in the queue. */
-static void waiting_for_blocks_is_time_in_the_queue(void **state)
+T_TEST(waiting_for_blocks_is_time_in_the_queue)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -196,7 +196,7 @@ static void waiting_for_blocks_is_time_in_the_queue(void **state)
 	rig_destroy(rig);
 }
 
-static void commands_without_an_answer_are_not_counted(void **state)
+T_TEST(commands_without_an_answer_are_not_counted)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -227,7 +227,7 @@ static const struct slow_case {
 	{ "none, as it was fast enough", false, 3600000, 0 },
 };
 
-static void slow_commands_are_counted(void **state)
+T_ROWS(slow_commands_are_counted, slow_cases)
 {
 	const struct slow_case *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -249,7 +249,7 @@ static void slow_commands_are_counted(void **state)
 }
 
 /* Longer than histograms and the fast conversion can represent. */
-static void very_long_times_are_capped(void **state)
+T_TEST(very_long_times_are_capped)
 {
 	struct rig *rig = rig_create(NULL);
 	struct worker *w = &rig->target.workers[0];
@@ -263,7 +263,7 @@ static void very_long_times_are_capped(void **state)
 	rig_destroy(rig);
 }
 
-static void a_meter_stays_while_it_is_listed(void **state)
+T_TEST(a_meter_stays_while_it_is_listed)
 {
 	struct meter *m = meter_begin(METER_OF_INITIATOR, "0x1");
 	struct meter *same = meter_begin(METER_OF_INITIATOR, "0x1");
@@ -287,17 +287,6 @@ static void a_meter_stays_while_it_is_listed(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	ticks_init();
-	T_ADD_ROWS(&t, stage_cases, commands_are_counted_once);
-	T_ADD(&t, other_commands_are_other);
-	T_ADD(&t, refused_at_once_is_other);
-	T_ADD(&t, time_goes_to_the_stage_where_it_was_spent);
-	T_ADD(&t, waiting_for_blocks_is_time_in_the_queue);
-	T_ADD(&t, commands_without_an_answer_are_not_counted);
-	T_ADD_ROWS(&t, slow_cases, slow_commands_are_counted);
-	T_ADD(&t, very_long_times_are_capped);
-	T_ADD(&t, a_meter_stays_while_it_is_listed);
-	return t_run(&t);
+	return t_run();
 }

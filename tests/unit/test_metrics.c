@@ -23,7 +23,7 @@ static const size_t source_words[METRIC_SOURCES] = {
 };
 
 /* A counter without a row would be missing from every report. */
-static void every_counter_has_one_row(void **state)
+T_TEST(every_counter_has_one_row)
 {
 	for (int source = 0; source < METRIC_SOURCES; source++) {
 		unsigned int seen[32] = { 0 };
@@ -41,7 +41,7 @@ static void every_counter_has_one_row(void **state)
 	}
 }
 
-static void names_are_unique_and_fit_prometheus(void **state)
+T_TEST(names_are_unique_and_fit_prometheus)
 {
 	for (size_t i = 0; i < metrics_table.cnt; i++) {
 		const struct metric *m = &metrics_table.rows[i];
@@ -55,7 +55,7 @@ static void names_are_unique_and_fit_prometheus(void **state)
 	}
 }
 
-static void every_row_has_a_unit_labels_and_a_sentence(void **state)
+T_TEST(every_row_has_a_unit_labels_and_a_sentence)
 {
 	for (size_t i = 0; i < metrics_table.cnt; i++) {
 		const struct metric *m = &metrics_table.rows[i];
@@ -72,7 +72,7 @@ static void every_row_has_a_unit_labels_and_a_sentence(void **state)
 }
 
 /* scripts/bench reads these words. */
-static void the_log_has_the_counters_of_workers(void **state)
+T_TEST(the_log_has_the_counters_of_workers)
 {
 	static const struct port_counters counted = {
 		.commands = 7,
@@ -87,15 +87,4 @@ static void the_log_has_the_counters_of_workers(void **state)
 	assert_string_equal(text, "worker 1: 7 commands, 4096 bytes copied, "
 				  "18446744073709551615 waits for a buffer, "
 				  "1 slow commands");
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, every_counter_has_one_row);
-	T_ADD(&t, names_are_unique_and_fit_prometheus);
-	T_ADD(&t, every_row_has_a_unit_labels_and_a_sentence);
-	T_ADD(&t, the_log_has_the_counters_of_workers);
-	return t_run(&t);
 }

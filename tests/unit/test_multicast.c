@@ -278,6 +278,8 @@ static int end(void **state)
 	return fab.objects || fab.member;
 }
 
+T_EACH(make, end)
+
 static struct dgram *mcast_open(void)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -311,7 +313,7 @@ static bool is_readable(const struct dgram *d)
 	return poll(&pfd, 1, 0) == 1;
 }
 
-static void open_does_not_wait_for_the_fabric(void **state)
+T_TEST(open_does_not_wait_for_the_fabric)
 {
 	struct dgram *d = mcast_open();
 
@@ -337,7 +339,7 @@ static const struct answer_row {
 	{ "another event", RDMA_CM_EVENT_ADDR_CHANGE, 0, -EAGAIN },
 };
 
-static void fabric_answers(void **state)
+T_ROWS(fabric_answers, answer_rows)
 {
 	const struct answer_row *row = *state;
 	struct dgram *d = mcast_open();
@@ -351,7 +353,7 @@ static void fabric_answers(void **state)
 }
 
 /* Else, who waits for the answer of the fabric would turn round and round. */
-static void datagram_does_not_wake_one_that_is_joining(void **state)
+T_TEST(datagram_does_not_wake_one_that_is_joining)
 {
 	struct dgram *d = mcast_open();
 	struct dgram_peer peer;
@@ -369,7 +371,7 @@ static void datagram_does_not_wake_one_that_is_joining(void **state)
 }
 
 /* It would be joining for ever. */
-static void device_without_a_place_refuses(void **state)
+T_TEST(device_without_a_place_refuses)
 {
 	struct dgram *d = mcast_open();
 
@@ -379,7 +381,7 @@ static void device_without_a_place_refuses(void **state)
 	dgram_close(d);
 }
 
-static void datagrams_that_are_left_keep_it_readable(void **state)
+T_TEST(datagrams_that_are_left_keep_it_readable)
 {
 	struct dgram *d = mcast_open();
 	struct dgram_peer peer;
@@ -411,7 +413,7 @@ static const struct loss_row {
 	{ "another event", RDMA_CM_EVENT_ADDR_CHANGE, 0 },
 };
 
-static void member_is_lost(void **state)
+T_ROWS(member_is_lost, loss_rows)
 {
 	const struct loss_row *row = *state;
 	struct dgram *d = mcast_open();
@@ -425,21 +427,4 @@ static void member_is_lost(void **state)
 	assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer),
 			 row->receives);
 	dgram_close(d);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, open_does_not_wait_for_the_fabric);
-	T_ADD_ROWS(&t, answer_rows, fabric_answers);
-	T_ADD(&t, datagram_does_not_wake_one_that_is_joining);
-	T_ADD(&t, device_without_a_place_refuses);
-	T_ADD(&t, datagrams_that_are_left_keep_it_readable);
-	T_ADD_ROWS(&t, loss_rows, member_is_lost);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = make;
-		t.tests[i].teardown_func = end;
-	}
-	return t_run(&t);
 }

@@ -900,7 +900,7 @@ static const struct open_row open_rows[] = {
 	  0 },
 };
 
-static void open_export(void **state)
+T_ROWS(open_export, open_rows)
 {
 	const struct open_row *row = *state;
 	const struct setup s = { row->export, .wait_s = 30 };
@@ -931,7 +931,7 @@ static void open_export(void **state)
 	stop();
 }
 
-static void no_server(void **state)
+T_TEST(no_server)
 {
 	const struct setup s = { usual, .wait_s = 30 };
 	char msg[256] = "";
@@ -974,7 +974,7 @@ static const struct io_row io_rows[] = {
 	{ "a read without flush", RBP_READ, 0, 512, 4096, "R4096@512", FLUSH },
 };
 
-static void io(void **state)
+T_ROWS(io, io_rows)
 {
 	const struct io_row *row = *state;
 	const struct setup s = { { DISK_LEN, USUAL & ~row->lacks, 512, 4096,
@@ -1018,7 +1018,7 @@ static const struct error_row error_rows[] = {
 };
 
 /* The third piece of a write fails: what was done before counts. */
-static void error(void **state)
+T_ROWS(error, error_rows)
 {
 	const struct error_row *row = *state;
 	struct setup s = { { DISK_LEN, USUAL, 512, 4096, 8192 },
@@ -1056,7 +1056,7 @@ static const struct short_row short_rows[] = {
 };
 
 /* The rest of the buffer has the data of another request. */
-static void answer_is_not_complete(void **state)
+T_ROWS(answer_is_not_complete, short_rows)
 {
 	const struct short_row *row = *state;
 	struct t_request r = { 0 };
@@ -1073,7 +1073,7 @@ static void answer_is_not_complete(void **state)
 	stop();
 }
 
-static void holes_are_zeroes(void **state)
+T_TEST(holes_are_zeroes)
 {
 	start_usual();
 	memset(server.disk, 7, 4096);
@@ -1103,7 +1103,7 @@ static const struct part_row {
 	{ "simple replies at once", 0, true },
 };
 
-static void answers_come_in_parts(void **state)
+T_ROWS(answers_come_in_parts, part_rows)
 {
 	const struct part_row *row = *state;
 	struct setup s = { { DISK_LEN, USUAL }, .wait_s = 30, .queue_cnt = 1 };
@@ -1145,7 +1145,7 @@ static const struct many_row {
 };
 
 /* More than the socket takes at once. */
-static void requests_of_a_turn(void **state)
+T_ROWS(requests_of_a_turn, many_rows)
 {
 	const struct many_row *row = *state;
 	uint64_t len = DISK_LEN / row->cnt / 512 * 512;
@@ -1185,7 +1185,7 @@ static const struct outside_row {
 
 /* A server must not write to other memory. The connection is made again, and the
  * request is sent again. */
-static void answer_outside_is_refused(void **state)
+T_ROWS(answer_outside_is_refused, outside_rows)
 {
 	const struct outside_row *row = *state;
 	struct t_request r = { 0 };
@@ -1239,7 +1239,7 @@ static const struct extent_row extent_rows[] = {
 	{ "more than was asked for", { 1u << 30, HOLE | ZEROS }, 8192, 0 },
 };
 
-static void extent(void **state)
+T_ROWS(extent, extent_rows)
 {
 	const struct extent_row *row = *state;
 	struct t_request r = { 0 };
@@ -1259,7 +1259,7 @@ static void extent(void **state)
 
 /* All queues share a connection. If its queue is deleted, it moves to another
  * one, with what it has in flight. */
-static void shared_connection_moves(void **state)
+T_TEST(shared_connection_moves)
 {
 	const struct setup s = { { DISK_LEN, USUAL | MULTI_CONN },
 				 .wait_s = 30,
@@ -1282,7 +1282,7 @@ static void shared_connection_moves(void **state)
 }
 
 /* A connection without a queue is used by the next one. */
-static void each_queue_has_a_connection(void **state)
+T_TEST(each_queue_has_a_connection)
 {
 	struct t_request r = { 0 };
 
@@ -1304,7 +1304,7 @@ static void each_queue_has_a_connection(void **state)
 	stop();
 }
 
-static void no_memory_for_a_queue(void **state)
+T_TEST(no_memory_for_a_queue)
 {
 	const struct setup s = { usual, .wait_s = 30 };
 
@@ -1339,7 +1339,7 @@ static const struct loss_row loss_rows[] = {
 };
 
 /* The request is sent again to the server that is back. */
-static void request_survives(void **state)
+T_ROWS(request_survives, loss_rows)
 {
 	const struct loss_row *row = *state;
 
@@ -1370,7 +1370,7 @@ static const struct flush_row flush_rows[] = {
 	{ "the server is trusted", 0, false, true, 0 },
 };
 
-static void flush_after_a_loss(void **state)
+T_ROWS(flush_after_a_loss, flush_rows)
 {
 	const struct flush_row *row = *state;
 	const struct setup s = { usual, .wait_s = 30, .trusts = row->trusts,
@@ -1392,7 +1392,7 @@ static void flush_after_a_loss(void **state)
 }
 
 /* A flush that is in flight covers what ended before it was sent, no more. */
-static void write_beside_a_flush_is_not_covered(void **state)
+T_TEST(write_beside_a_flush_is_not_covered)
 {
 	struct t_request flush = { 0 };
 
@@ -1411,7 +1411,7 @@ static void write_beside_a_flush_is_not_covered(void **state)
 /* A flush is in flight when another connection is made anew, with a write that had
  * ended. If the server died in between, the flush was answered by the next one,
  * which has never seen the write. */
-static void loss_beside_a_flush(void **state)
+T_TEST(loss_beside_a_flush)
 {
 	struct t_request write = { 0 };
 	struct t_request flush = { 0 };
@@ -1454,7 +1454,7 @@ static void wait_for_answer(const struct rbp_watch *w)
 /* A write was answered, and nobody has read the answer, when another connection
  * is lost and made again. If the server has died in between, a flush on that
  * connection does not cover the write. */
-static void answer_of_a_former_life(void **state)
+T_TEST(answer_of_a_former_life)
 {
 	struct rbp_watch *second;
 	struct t_request read = { 0 };
@@ -1483,7 +1483,7 @@ static void answer_of_a_former_life(void **state)
 
 /* While a connection is away, another one writes. The server that takes the new
  * connection may have been started since. */
-static void write_before_a_new_connection(void **state)
+T_TEST(write_before_a_new_connection)
 {
 	const struct export strange = { DISK_LEN, USUAL | MULTI_CONN,
 					.is_unknown = true };
@@ -1503,7 +1503,7 @@ static void write_before_a_new_connection(void **state)
 
 /* A connection that is lost says nothing about writes of another one, which
  * flushes them. */
-static void flush_before_a_new_connection(void **state)
+T_TEST(flush_before_a_new_connection)
 {
 	const struct export strange = { DISK_LEN, USUAL | MULTI_CONN,
 					.is_unknown = true };
@@ -1526,7 +1526,7 @@ static void flush_before_a_new_connection(void **state)
 
 /* All connections are lost, and one of them is made before the others. A write on
  * it would be in doubt when they are made, so it waits for them. */
-static void connections_come_back_together(void **state)
+T_TEST(connections_come_back_together)
 {
 	struct t_request writes[2] = { 0 };
 
@@ -1572,7 +1572,7 @@ static const struct life_row life_rows[] = {
 	  "R8192@0 R8192@8192 R8192@8192" },
 };
 
-static void pieces_of_a_former_life(void **state)
+T_ROWS(pieces_of_a_former_life, life_rows)
 {
 	const struct life_row *row = *state;
 	const struct setup s = { { DISK_LEN, USUAL, 512, 4096, 8192 },
@@ -1590,7 +1590,7 @@ static void pieces_of_a_former_life(void **state)
 
 /* While the server is away, requests wait, then fail; they do not when it is
  * back. */
-static void server_is_away(void **state)
+T_TEST(server_is_away)
 {
 	struct t_request r = { 0 };
 
@@ -1628,7 +1628,7 @@ static unsigned int running_timers(void)
 }
 
 /* All its connections are lost, and one line says so. */
-static void server_is_given_up_once(void **state)
+T_TEST(server_is_given_up_once)
 {
 	const char *line;
 
@@ -1649,7 +1649,7 @@ static void server_is_given_up_once(void **state)
 }
 
 /* The longest wait is no short one. */
-static void endless_wait(void **state)
+T_TEST(endless_wait)
 {
 	const struct setup s = { usual, .wait_s = UINT64_MAX, .queue_cnt = 1 };
 
@@ -1664,7 +1664,7 @@ static void endless_wait(void **state)
 
 /* It is lost each time it gets the request: that one fails after the wait, and
  * others go on. */
-static void server_dies_of_a_request(void **state)
+T_TEST(server_dies_of_a_request)
 {
 	const struct setup s = { usual, .wait_s = 0, .queue_cnt = 1 };
 
@@ -1729,17 +1729,17 @@ static void refuse_other_export(const struct change_row *row,
 	stop();
 }
 
-static void other_export(void **state)
+T_ROWS(other_export, change_rows)
 {
 	refuse_other_export(*state, 0);
 }
 
-static void other_export_for_a_new_queue(void **state)
+T_ROWS(other_export_for_a_new_queue, change_rows)
 {
 	refuse_other_export(*state, 1);
 }
 
-static void export_grows(void **state)
+T_TEST(export_grows)
 {
 	const struct export larger = { DISK_LEN, USUAL };
 	const struct setup s = { { DISK_LEN / 2, USUAL },
@@ -1785,7 +1785,7 @@ static const struct stuck_row stuck_rows[] = {
 };
 
 /* The server never answers one request, and goes on with others. */
-static void stuck_request(void **state)
+T_ROWS(stuck_request, stuck_rows)
 {
 	const struct stuck_row *row = *state;
 	struct t_request r = { 0 };
@@ -1808,7 +1808,7 @@ static void stuck_request(void **state)
 
 /* The time of a request begins when the server has answered all older ones: a slow
  * server that works off a queue is not taken for a stuck one. */
-static void slow_server(void **state)
+T_TEST(slow_server)
 {
 	struct t_request first = { 0 };
 	struct t_request second = { 0 };
@@ -1830,7 +1830,7 @@ static void slow_server(void **state)
 }
 
 /* A request that is stuck on each connection fails. */
-static void request_is_always_stuck(void **state)
+T_TEST(request_is_always_stuck)
 {
 	struct t_request r = { 0 };
 
@@ -1870,7 +1870,7 @@ static const struct stop_row stop_rows[] = {
 };
 
 /* A stop of this process does not count for the server. */
-static void stopped_process(void **state)
+T_ROWS(stopped_process, stop_rows)
 {
 	const struct stop_row *row = *state;
 	struct t_request r = { 0 };
@@ -1895,7 +1895,7 @@ static void stopped_process(void **state)
 }
 
 /* The server is back after the stop, but there was no time yet to connect. */
-static void stopped_while_the_server_is_away(void **state)
+T_TEST(stopped_while_the_server_is_away)
 {
 	struct t_request r = { 0 };
 
@@ -1912,7 +1912,7 @@ static void stopped_while_the_server_is_away(void **state)
 }
 
 /* A machine whose ticks all come late. */
-static void each_tick_is_late(void **state)
+T_TEST(each_tick_is_late)
 {
 	struct t_request r = { 0 };
 
@@ -1929,7 +1929,7 @@ static void each_tick_is_late(void **state)
 }
 
 /* A connection that cannot be watched is made again. */
-static void no_memory_for_a_connection(void **state)
+T_TEST(no_memory_for_a_connection)
 {
 	start_usual();
 	host.lacks_watches = 1;
@@ -1939,7 +1939,7 @@ static void no_memory_for_a_connection(void **state)
 	stop();
 }
 
-static void old_host(void **state)
+T_TEST(old_host)
 {
 	struct rbp_host old = t_host_functions;
 
@@ -1951,45 +1951,6 @@ static void old_host(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	is_worker = true;
-	T_ADD_ROWS(&t, open_rows, open_export);
-	T_ADD(&t, no_server);
-	T_ADD_ROWS(&t, io_rows, io);
-	T_ADD_ROWS(&t, error_rows, error);
-	T_ADD_ROWS(&t, short_rows, answer_is_not_complete);
-	T_ADD(&t, holes_are_zeroes);
-	T_ADD_ROWS(&t, part_rows, answers_come_in_parts);
-	T_ADD_ROWS(&t, many_rows, requests_of_a_turn);
-	T_ADD_ROWS(&t, outside_rows, answer_outside_is_refused);
-	T_ADD_ROWS(&t, extent_rows, extent);
-	T_ADD(&t, shared_connection_moves);
-	T_ADD(&t, each_queue_has_a_connection);
-	T_ADD(&t, no_memory_for_a_queue);
-	T_ADD_ROWS(&t, loss_rows, request_survives);
-	T_ADD_ROWS(&t, flush_rows, flush_after_a_loss);
-	T_ADD(&t, write_beside_a_flush_is_not_covered);
-	T_ADD(&t, loss_beside_a_flush);
-	T_ADD(&t, answer_of_a_former_life);
-	T_ADD(&t, write_before_a_new_connection);
-	T_ADD(&t, flush_before_a_new_connection);
-	T_ADD(&t, connections_come_back_together);
-	T_ADD_ROWS(&t, life_rows, pieces_of_a_former_life);
-	T_ADD(&t, server_is_away);
-	T_ADD(&t, server_is_given_up_once);
-	T_ADD(&t, endless_wait);
-	T_ADD(&t, server_dies_of_a_request);
-	T_ADD_ROWS(&t, change_rows, other_export);
-	T_ADD_ROWS(&t, change_rows, other_export_for_a_new_queue);
-	T_ADD(&t, export_grows);
-	T_ADD_ROWS(&t, stuck_rows, stuck_request);
-	T_ADD(&t, slow_server);
-	T_ADD_ROWS(&t, stop_rows, stopped_process);
-	T_ADD(&t, stopped_while_the_server_is_away);
-	T_ADD(&t, each_tick_is_late);
-	T_ADD(&t, request_is_always_stuck);
-	T_ADD(&t, no_memory_for_a_connection);
-	T_ADD(&t, old_host);
-	return t_run(&t);
+	return t_run();
 }

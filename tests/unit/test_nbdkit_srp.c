@@ -158,7 +158,7 @@ static void configure_wrongly(const void *arg)
 	t_srpi_free(world.target);
 }
 
-static void wrong_parameters(void **state)
+T_TEST(wrong_parameters)
 {
 	in_child(configure_wrongly, NULL);
 }
@@ -170,7 +170,7 @@ static void start_without_target(const void *arg)
 	stop();
 }
 
-static void no_target(void **state)
+T_TEST(no_target)
 {
 	in_child(start_without_target, NULL);
 	assert_string_equal(world.shared->error, "no target at srp://host");
@@ -183,7 +183,7 @@ static void start_without_volume(const void *arg)
 	stop();
 }
 
-static void no_volume_of_that_name(void **state)
+T_TEST(no_volume_of_that_name)
 {
 	in_child(start_without_volume, NULL);
 	assert_string_equal(world.shared->error,
@@ -200,7 +200,7 @@ static void tell_early(const void *arg)
 	stop();
 }
 
-static void no_target_is_told_before_the_fork(void **state)
+T_TEST(no_target_is_told_before_the_fork)
 {
 	in_child(tell_early, NULL);
 	assert_string_equal(world.shared->error, "no target at srp://host");
@@ -253,7 +253,7 @@ static void open_row_of(const void *arg)
 	stop();
 }
 
-static void open_export(void **state)
+T_ROWS(open_export, open_rows)
 {
 	const struct open_row *row = *state;
 
@@ -326,7 +326,7 @@ static void look_at_info(const void *arg)
 	stop();
 }
 
-static void info(void **state)
+T_ROWS(info, info_rows)
 {
 	in_child(look_at_info, *state);
 }
@@ -445,7 +445,7 @@ static void run_io(const void *arg)
 	stop();
 }
 
-static void io(void **state)
+T_ROWS(io, io_rows)
 {
 	const struct io_row *row = *state;
 
@@ -494,7 +494,7 @@ static void read_extents(const void *arg)
 	stop();
 }
 
-static void extents(void **state)
+T_ROWS(extents, extent_rows)
 {
 	in_child(read_extents, *state);
 }
@@ -530,7 +530,7 @@ static void flush_of_two(const void *arg)
 	stop();
 }
 
-static void failed_flush_reaches_all_writers(void **state)
+T_TEST(failed_flush_reaches_all_writers)
 {
 	in_child(flush_of_two, NULL);
 }
@@ -566,7 +566,7 @@ static void flush_beside_failure(const void *arg)
 	stop();
 }
 
-static void failed_flush_reaches_who_flushes_beside_it(void **state)
+T_TEST(failed_flush_reaches_who_flushes_beside_it)
 {
 	in_child(flush_beside_failure, NULL);
 }
@@ -596,7 +596,7 @@ static void flush_of_one_that_comes_back(const void *arg)
 	stop();
 }
 
-static void failed_flush_reaches_who_comes_back(void **state)
+T_TEST(failed_flush_reaches_who_comes_back)
 {
 	in_child(flush_of_one_that_comes_back, NULL);
 }
@@ -622,7 +622,7 @@ static void flush_of_another(const void *arg)
 	stop();
 }
 
-static void flush_of_another_covers_who_has_left(void **state)
+T_TEST(flush_of_another_covers_who_has_left)
 {
 	in_child(flush_of_another, NULL);
 }
@@ -664,7 +664,7 @@ static void run_threads(const void *arg)
 	stop();
 }
 
-static void many_threads(void **state)
+T_TEST(many_threads)
 {
 	in_child(run_threads, NULL);
 }
@@ -686,7 +686,7 @@ static void lose_session(const void *arg)
 	stop();
 }
 
-static void lost_session_is_logged(void **state)
+T_TEST(lost_session_is_logged)
 {
 	in_child(lose_session, NULL);
 	assert_string_equal(world.shared->error,
@@ -703,7 +703,7 @@ static void start_as_another(const void *arg)
 }
 
 /* Another process of the machine serves the same URI, say. */
-static void start_as_another_initiator_is_logged(void **state)
+T_TEST(start_as_another_initiator_is_logged)
 {
 	in_child(start_as_another, NULL);
 	assert_non_null(strstr(world.shared->error, "there is another one"));
@@ -717,7 +717,7 @@ static void look_at_times(const void *arg)
 }
 
 /* Nobody mounts again, as after the end of the session of a mount. */
-static void lost_target_is_never_given_up(void **state)
+T_TEST(lost_target_is_never_given_up)
 {
 	in_child(look_at_times, NULL);
 }
@@ -748,35 +748,16 @@ static void grow_beside_a_client(const void *arg)
 	stop();
 }
 
-static void new_client_sees_the_new_size(void **state)
+T_TEST(new_client_sees_the_new_size)
 {
 	in_child(grow_beside_a_client, NULL);
 }
 
 int main(void)
 {
-	static struct t_table t;
-
 	world.plugin = plugin_init();
 	world.shared = mmap(NULL, sizeof(*world.shared), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	T_MUST(world.shared != MAP_FAILED);
-	T_ADD(&t, wrong_parameters);
-	T_ADD(&t, no_target);
-	T_ADD(&t, no_volume_of_that_name);
-	T_ADD(&t, no_target_is_told_before_the_fork);
-	T_ADD_ROWS(&t, open_rows, open_export);
-	T_ADD_ROWS(&t, info_rows, info);
-	T_ADD_ROWS(&t, io_rows, io);
-	T_ADD_ROWS(&t, extent_rows, extents);
-	T_ADD(&t, failed_flush_reaches_all_writers);
-	T_ADD(&t, failed_flush_reaches_who_flushes_beside_it);
-	T_ADD(&t, failed_flush_reaches_who_comes_back);
-	T_ADD(&t, flush_of_another_covers_who_has_left);
-	T_ADD(&t, many_threads);
-	T_ADD(&t, lost_session_is_logged);
-	T_ADD(&t, start_as_another_initiator_is_logged);
-	T_ADD(&t, lost_target_is_never_given_up);
-	T_ADD(&t, new_client_sees_the_new_size);
-	return t_run(&t);
+	return t_run();
 }

@@ -30,19 +30,11 @@ static const struct parse_row parse_rows[] = {
 	{ "hexadecimal", "0x1", 9, false, 0 },
 };
 
-static void parse(void **state)
+T_ROWS(parse, parse_rows)
 {
 	const struct parse_row *r = *state;
 	uint64_t number = 12345;
 
 	assert_int_equal(number_parse(r->text, r->max, &number), r->ok);
 	assert_int_equal(number, r->ok ? r->number : 12345);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, parse_rows, parse);
-	return t_run(&t);
 }

@@ -116,7 +116,7 @@ static enum option_verdict parse(const char *const *words, struct sample *s,
 	return option_parse(&table, argc, argv, s, ret_first);
 }
 
-static void defaults_are_stored(void **state)
+T_TEST(defaults_are_stored)
 {
 	struct sample s;
 	int first;
@@ -130,7 +130,7 @@ static void defaults_are_stored(void **state)
 	assert_false(s.flag);
 }
 
-static void each_type_is_stored(void **state)
+T_TEST(each_type_is_stored)
 {
 	struct sample s;
 	int first;
@@ -150,7 +150,7 @@ static void each_type_is_stored(void **state)
 	assert_int_equal(s.duration, -1);
 }
 
-static void lists_take_each_value(void **state)
+T_TEST(lists_take_each_value)
 {
 	struct sample s;
 	int first;
@@ -209,7 +209,7 @@ static const struct set_row set_rows[] = {
 	  "--list 'bad': bad is bad" },
 };
 
-static void set(void **state)
+T_ROWS(set, set_rows)
 {
 	const struct set_row *r = *state;
 	const struct option_row *row =
@@ -238,7 +238,7 @@ static const struct nearest_row nearest_rows[] = {
 	{ "a-name-that-is-longer-than-any-option-can-be", NULL },
 };
 
-static void nearest(void **state)
+T_ROWS(nearest, nearest_rows)
 {
 	const struct nearest_row *r = *state;
 	const struct option_row *row =
@@ -250,7 +250,7 @@ static void nearest(void **state)
 		assert_null(row);
 }
 
-static void names_are_found_exactly(void **state)
+T_TEST(names_are_found_exactly)
 {
 	assert_non_null(option_find(&table, OPTION_MOUNT, "max_write", 9));
 	assert_null(option_find(&table, OPTION_SPEC, "max_write", 9));
@@ -275,7 +275,7 @@ static const struct text_row text_rows[] = {
 	{ "pidfile", "Write there." },
 };
 
-static void summary(void **state)
+T_ROWS(summary, text_rows)
 {
 	const struct text_row *r = *state;
 	char buf[256];
@@ -287,7 +287,7 @@ static void summary(void **state)
 		r->summary);
 }
 
-static void help_has_each_option_without_marks(void **state)
+T_TEST(help_has_each_option_without_marks)
 {
 	char *text = NULL;
 	size_t len;
@@ -303,19 +303,4 @@ static void help_has_each_option_without_marks(void **state)
 			     "                          off. Default: 1.5.\n"));
 	assert_non_null(strstr(text, "Use O_DIRECT."));
 	free(text);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, defaults_are_stored);
-	T_ADD(&t, each_type_is_stored);
-	T_ADD(&t, lists_take_each_value);
-	T_ADD(&t, names_are_found_exactly);
-	T_ADD(&t, help_has_each_option_without_marks);
-	T_ADD_ROWS(&t, set_rows, set);
-	T_ADD_ROWS(&t, nearest_rows, nearest);
-	T_ADD_ROWS(&t, text_rows, summary);
-	return t_run(&t);
 }

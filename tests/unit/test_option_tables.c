@@ -136,7 +136,7 @@ static bool has_range(const struct option_row *row)
 		row->type == OPTION_SIZE || row->type == OPTION_DURATION);
 }
 
-static void ranges_are_real(void **state)
+T_ROWS(ranges_are_real, programs)
 {
 	const struct program *p = *state;
 
@@ -153,7 +153,7 @@ static void ranges_are_real(void **state)
 	}
 }
 
-static void choices_are_real(void **state)
+T_ROWS(choices_are_real, programs)
 {
 	static union any_options o;
 	const struct program *p = *state;
@@ -174,7 +174,7 @@ static void choices_are_real(void **state)
 }
 
 /* An option that is given its stated default changes nothing. */
-static void defaults_are_real(void **state)
+T_ROWS(defaults_are_real, programs)
 {
 	static union any_options none;
 	static union any_options given;
@@ -222,7 +222,7 @@ static const struct {
 	{ "rules", "_/etc/rdma-discover.conf_" },
 };
 
-static void defaults_in_words_are_checked(void **state)
+T_ROWS(defaults_in_words_are_checked, programs)
 {
 	const struct program *p = *state;
 
@@ -245,7 +245,7 @@ static void defaults_in_words_are_checked(void **state)
 	}
 }
 
-static void defaults_in_words_are_real(void **state)
+T_TEST(defaults_in_words_are_real)
 {
 	unsigned int cpus = reactor_processors();
 	static union any_options o;
@@ -277,7 +277,7 @@ static void defaults_in_words_are_real(void **state)
 }
 
 /* No name or letter occurs twice, and each row has a place and a text. */
-static void rows_are_complete(void **state)
+T_ROWS(rows_are_complete, programs)
 {
 	const struct program *p = *state;
 
@@ -298,17 +298,4 @@ static void rows_are_complete(void **state)
 			     p->table->rows[j].letter == row->letter))
 				fail_msg("%s is there twice", row->name);
 	}
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, programs, rows_are_complete);
-	T_ADD_ROWS(&t, programs, ranges_are_real);
-	T_ADD_ROWS(&t, programs, choices_are_real);
-	T_ADD_ROWS(&t, programs, defaults_are_real);
-	T_ADD_ROWS(&t, programs, defaults_in_words_are_checked);
-	T_ADD(&t, defaults_in_words_are_real);
-	return t_run(&t);
 }

@@ -52,7 +52,7 @@ static pid_t start_other(void)
 	return pid;
 }
 
-static void file_of_a_process_that_ends_is_made_anew(void **state)
+T_TEST(file_of_a_process_that_ends_is_made_anew)
 {
 	struct pidfile p;
 	struct error e;
@@ -109,7 +109,7 @@ static void expect_file(const char *at, const char *text)
 	assert_string_equal(is, text);
 }
 
-static void what_another_user_put_there_is_not_written(void **state)
+T_ROWS(what_another_user_put_there_is_not_written, traps)
 {
 	const struct trap *trap = *state;
 	char precious[64];
@@ -134,7 +134,7 @@ static void what_another_user_put_there_is_not_written(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static void pipe_of_another_user_blocks_nobody(void **state)
+T_TEST(pipe_of_another_user_blocks_nobody)
 {
 	struct pidfile p;
 	struct error e;
@@ -147,7 +147,7 @@ static void pipe_of_another_user_blocks_nobody(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static void link_on_the_way_leads_where_its_owner_could_write(void **state)
+T_TEST(link_on_the_way_leads_where_its_owner_could_write)
 {
 	char at[80];
 	char inner[64];
@@ -173,15 +173,4 @@ static void link_on_the_way_leads_where_its_owner_could_write(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(inner), 0);
 	assert_int_equal(rmdir(dir), 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, file_of_a_process_that_ends_is_made_anew);
-	T_ADD_ROWS(&t, traps, what_another_user_put_there_is_not_written);
-	T_ADD(&t, pipe_of_another_user_blocks_nobody);
-	T_ADD(&t, link_on_the_way_leads_where_its_owner_could_write);
-	return t_run(&t);
 }

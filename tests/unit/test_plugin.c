@@ -87,7 +87,7 @@ static int open_volume(const char *text, struct volume **ret, struct error *e)
 	return err;
 }
 
-static void is_refused(void **state)
+T_ROWS(is_refused, refused)
 {
 	const struct refuse_row *row = *state;
 	struct volume *vol = NULL;
@@ -117,7 +117,7 @@ static const struct stable_row {
 	  RBP_STABLE_NEVER },
 };
 
-static void durability(void **state)
+T_TEST(durability)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(stable_rows); i++) {
 		const struct stable_row *row = &stable_rows[i];
@@ -143,7 +143,7 @@ static void copy_file(const char *from, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-static void others_may_not_write_to_it(void **state)
+T_TEST(others_may_not_write_to_it)
 {
 	char from[512];
 	char path[] = "./t_plugin.so";
@@ -170,7 +170,7 @@ static void others_may_not_write_to_it(void **state)
 	unlink(path);
 }
 
-static void what_is_no_plugin_is_refused(void **state)
+T_TEST(what_is_no_plugin_is_refused)
 {
 	char path[] = "./t_no_plugin.so";
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -281,7 +281,7 @@ enum {
 };
 
 /* More I/Os than a plugin may have at a time. Each ends once. */
-static void another_thread_ends_io(void **state)
+T_TEST(another_thread_ends_io)
 {
 	static struct io ios[MANY];
 	static uint8_t bufs[MANY][512];
@@ -309,7 +309,7 @@ static void another_thread_ends_io(void **state)
 }
 
 /* I/Os that end while the worker is busy cost one message. */
-static void wake_ups_are_merged(void **state)
+T_TEST(wake_ups_are_merged)
 {
 	unsigned int (*waiting)(void);
 	void (*release)(void);
@@ -338,7 +338,7 @@ static void wake_ups_are_merged(void **state)
 
 /* Eight reads block in one volume. The other volume of that worker
  * continues. */
-static void blocking_store_holds_nobody_up(void **state)
+T_TEST(blocking_store_holds_nobody_up)
 {
 	static struct io stuck[8];
 	static uint8_t bufs[8][IO_LEN];
@@ -373,7 +373,7 @@ static void growth_is_told(void *user)
 	++*(unsigned int *)user;
 }
 
-static void store_that_grows_is_looked_at(void **state)
+T_TEST(store_that_grows_is_looked_at)
 {
 	void (*grow)(uint64_t bytes);
 	unsigned int told = 0;
@@ -394,7 +394,7 @@ static void store_that_grows_is_looked_at(void **state)
 }
 
 /* The first growth leaves a part of a block over. */
-static void layer_grows_with_its_store(void **state)
+T_TEST(layer_grows_with_its_store)
 {
 	void (*grow)(uint64_t bytes);
 	struct rig r = { 0 };
@@ -413,7 +413,7 @@ static void layer_grows_with_its_store(void **state)
 /* ---- events ---- */
 
 /* Each turn of the level ends one of the I/Os that a single kick announced. */
-static void watch_tells_until_all_is_read(void **state)
+T_TEST(watch_tells_until_all_is_read)
 {
 	static struct io ios[100];
 	unsigned int *kicks;
@@ -436,7 +436,7 @@ static void watch_tells_until_all_is_read(void **state)
 	rig_close(&r);
 }
 
-static void watch_is_set_to_other_events(void **state)
+T_TEST(watch_is_set_to_other_events)
 {
 	unsigned int *writable;
 	struct rig r = { 0 };
@@ -451,7 +451,7 @@ static void watch_is_set_to_other_events(void **state)
 	rig_close(&r);
 }
 
-static void timer_of_a_plugin_fires(void **state)
+T_TEST(timer_of_a_plugin_fires)
 {
 	unsigned int *fired;
 	static struct io ios[20];
@@ -470,7 +470,7 @@ static void timer_of_a_plugin_fires(void **state)
 }
 
 /* I/O that a kick ends is answered without any other event. */
-static void kick_may_end_io(void **state)
+T_TEST(kick_may_end_io)
 {
 	unsigned int *kicks;
 	struct rig r = { 0 };
@@ -490,7 +490,7 @@ static void kick_may_end_io(void **state)
 
 /* A queue is deleted and leaves a watch that is ready and a timer that is
  * due. */
-static void what_a_queue_leaves_is_deleted(void **state)
+T_TEST(what_a_queue_leaves_is_deleted)
 {
 	unsigned int *told;
 	unsigned int *fired;
@@ -527,7 +527,7 @@ static void count_cmd(struct block_cmd *cmd)
 
 /* Another target may have written between the read and the write of a
  * command. */
-static void command_is_not_cut_by_a_switch(void **state)
+T_TEST(command_is_not_cut_by_a_switch)
 {
 	static const char *const specs[] = {
 		"async:1048576,hold=on,epochs=on",
@@ -570,7 +570,7 @@ static void command_is_not_cut_by_a_switch(void **state)
 
 /* ---- plugins that break the contract ---- */
 
-static void number_of_bytes_is_an_error(void **state)
+T_TEST(number_of_bytes_is_an_error)
 {
 	struct rig r = { 0 };
 	uint8_t buf[IO_LEN];
@@ -589,7 +589,7 @@ static const struct extent_row {
 	{ "of a part of a block", "liar:extent of a part" },
 };
 
-static void extent_is_refused(void **state)
+T_ROWS(extent_is_refused, extents)
 {
 	const struct extent_row *row = *state;
 	struct rig r = { 0 };
@@ -599,7 +599,7 @@ static void extent_is_refused(void **state)
 	rig_close(&r);
 }
 
-static void progress_ends_with_the_request(void **state)
+T_TEST(progress_ends_with_the_request)
 {
 	struct rig r = { 0 };
 	uint8_t buf[IO_LEN];
@@ -612,7 +612,7 @@ static void progress_ends_with_the_request(void **state)
 	rig_close(&r);
 }
 
-static void failed_flush_stays_failed(void **state)
+T_TEST(failed_flush_stays_failed)
 {
 	struct rig r = { 0 };
 
@@ -624,7 +624,7 @@ static void failed_flush_stays_failed(void **state)
 
 /* The store reports lost writes once, to the flush that ends first. The others
  * began before: one is in the store, one waits for its turn. */
-static void flush_beside_a_failed_one_fails(void **state)
+T_TEST(flush_beside_a_failed_one_fails)
 {
 	static struct io reads[254];
 	void (*release)(void);
@@ -663,7 +663,7 @@ static void sleeper_close(struct rig *r, const int ends[2])
 	close(ends[1]);
 }
 
-static void blocking_flush_beside_a_failed_one_fails(void **state)
+T_TEST(blocking_flush_beside_a_failed_one_fails)
 {
 	struct rig r = { 0 };
 	struct io flushes[2];
@@ -692,7 +692,7 @@ static void limit_processes(rlim_t cnt)
 		_exit(2);
 }
 
-static void flush_without_a_thread_has_lost_nothing(void **state)
+T_TEST(flush_without_a_thread_has_lost_nothing)
 {
 	int status;
 	pid_t pid = fork();
@@ -716,7 +716,7 @@ static void flush_without_a_thread_has_lost_nothing(void **state)
 }
 
 /* Two reads keep the helper threads until all flushes wait. */
-static void blocking_flush_answers_all_that_wait(void **state)
+T_TEST(blocking_flush_answers_all_that_wait)
 {
 	struct rig r = { 0 };
 	struct io reads[2];
@@ -742,7 +742,7 @@ static void blocking_flush_answers_all_that_wait(void **state)
 
 /* There are two helper threads. The second flush waits for the first one without a
  * thread, so the read begins. */
-static void blocking_flushes_leave_threads_to_reads(void **state)
+T_TEST(blocking_flushes_leave_threads_to_reads)
 {
 	struct rig r = { 0 };
 	unsigned int (*calls)(void);
@@ -782,7 +782,7 @@ static const struct beside_row {
 	{ "two workers", 1 },
 };
 
-static void flush_beside_one_that_fails(void **state)
+T_ROWS(flush_beside_one_that_fails, beside_rows)
 {
 	const struct beside_row *row = *state;
 	const struct reactor_options opt = { .max_files = 4 };
@@ -814,7 +814,7 @@ static void flush_beside_one_that_fails(void **state)
 }
 
 /* Data that a flush did not cover is still covered by the next flush. */
-static void flush_that_was_not_done_is_done_later(void **state)
+T_TEST(flush_that_was_not_done_is_done_later)
 {
 	static const char *const specs[] = {
 		"liar:away",
@@ -843,7 +843,7 @@ static const struct twice_row {
 	  "async:1048576,hold=on,layer=hollow,twice=on" },
 };
 
-static void io_that_is_ended_twice_ends_the_process(void **state)
+T_ROWS(io_that_is_ended_twice_ends_the_process, twice_rows)
 {
 	const struct twice_row *row = *state;
 	int status;
@@ -866,7 +866,7 @@ static void io_that_is_ended_twice_ends_the_process(void **state)
 
 /* ---- layers ---- */
 
-static void layer_changes_what_passes(void **state)
+T_TEST(layer_changes_what_passes)
 {
 	struct rig r = { 0 };
 	uint8_t buf[IO_LEN];
@@ -887,7 +887,7 @@ static void layer_changes_what_passes(void **state)
 	rig_close(&r);
 }
 
-static void layers_stand_on_each_other(void **state)
+T_TEST(layers_stand_on_each_other)
 {
 	struct rig r = { 0 };
 	uint8_t buf[IO_LEN];
@@ -923,7 +923,7 @@ static uint64_t clock_ms(void)
 
 /* However slow the machine is, the layer passes no more than the rate and the
  * burst. */
-static void qos_limits_requests(void **state)
+T_TEST(qos_limits_requests)
 {
 	static struct io ios[200];
 	unsigned int passed = 0;
@@ -946,7 +946,7 @@ static void qos_limits_requests(void **state)
 
 /* A request that is larger than the bucket passes. The next large requests wait
  * for it. */
-static void qos_remembers_a_debt(void **state)
+T_TEST(qos_remembers_a_debt)
 {
 	static uint8_t buf[1u << 17];
 	struct rig r = { 0 };
@@ -970,7 +970,7 @@ static void qos_remembers_a_debt(void **state)
 	rig_close(&r);
 }
 
-static void qos_group_has_one_limit(void **state)
+T_TEST(qos_group_has_one_limit)
 {
 	struct rig r = { 0 };
 	struct rig other = { 0 };
@@ -1001,7 +1001,7 @@ static void qos_group_has_one_limit(void **state)
 	rig_close(&r);
 }
 
-static void qos_needs_a_limit(void **state)
+T_TEST(qos_needs_a_limit)
 {
 	struct volume *vol = NULL;
 	struct error e = { 0 };
@@ -1049,7 +1049,7 @@ static const struct set_row {
 	  "the group cannot be changed" },
 };
 
-static void set_is_refused(void **state)
+T_ROWS(set_is_refused, set_rows)
 {
 	const struct set_row *row = *state;
 	struct error e = { 0 };
@@ -1063,7 +1063,7 @@ static void set_is_refused(void **state)
 }
 
 /* The second one would wait for minutes. */
-static void qos_that_is_lifted_lets_go(void **state)
+T_TEST(qos_that_is_lifted_lets_go)
 {
 	struct rig r = { 0 };
 	uint8_t buf[4096];
@@ -1082,7 +1082,7 @@ static void qos_that_is_lifted_lets_go(void **state)
 
 /* The layer owes 128 KiB. Another rate changes how long that takes, not the
  * debt. */
-static void qos_carries_a_debt_over(void **state)
+T_TEST(qos_carries_a_debt_over)
 {
 	static uint8_t buf[1u << 17];
 	struct rig r = { 0 };
@@ -1102,7 +1102,7 @@ static void qos_carries_a_debt_over(void **state)
 	rig_close(&r);
 }
 
-static void qos_group_changes_as_one(void **state)
+T_TEST(qos_group_changes_as_one)
 {
 	struct rig r = { 0 };
 	struct rig other = { 0 };
@@ -1126,7 +1126,7 @@ static void qos_group_changes_as_one(void **state)
 
 /* A small request does not wait for all large ones before it. Large requests do
  * not wait until there are no small ones. */
-static void qos_starves_nobody(void **state)
+T_TEST(qos_starves_nobody)
 {
 	static uint8_t buf[1u << 17];
 	static struct io large[8];
@@ -1151,49 +1151,4 @@ static void qos_starves_nobody(void **state)
 	for (unsigned int i = 0; i < ARRAY_SIZE(small); i++)
 		await(&r, &small[i]);
 	rig_close(&r);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, refused, is_refused);
-	T_ADD(&t, durability);
-	T_ADD(&t, others_may_not_write_to_it);
-	T_ADD(&t, what_is_no_plugin_is_refused);
-	T_ADD(&t, another_thread_ends_io);
-	T_ADD(&t, wake_ups_are_merged);
-	T_ADD(&t, blocking_store_holds_nobody_up);
-	T_ADD(&t, store_that_grows_is_looked_at);
-	T_ADD(&t, layer_grows_with_its_store);
-	T_ADD(&t, watch_tells_until_all_is_read);
-	T_ADD(&t, watch_is_set_to_other_events);
-	T_ADD(&t, timer_of_a_plugin_fires);
-	T_ADD(&t, kick_may_end_io);
-	T_ADD(&t, what_a_queue_leaves_is_deleted);
-	T_ADD(&t, command_is_not_cut_by_a_switch);
-	T_ADD(&t, number_of_bytes_is_an_error);
-	T_ADD_ROWS(&t, extents, extent_is_refused);
-	T_ADD(&t, progress_ends_with_the_request);
-	T_ADD(&t, failed_flush_stays_failed);
-	T_ADD(&t, flush_beside_a_failed_one_fails);
-	T_ADD(&t, blocking_flush_beside_a_failed_one_fails);
-	T_ADD(&t, flush_without_a_thread_has_lost_nothing);
-	T_ADD(&t, blocking_flush_answers_all_that_wait);
-	T_ADD(&t, blocking_flushes_leave_threads_to_reads);
-	T_ADD_ROWS(&t, beside_rows, flush_beside_one_that_fails);
-	T_ADD(&t, flush_that_was_not_done_is_done_later);
-	T_ADD_ROWS(&t, twice_rows, io_that_is_ended_twice_ends_the_process);
-	T_ADD(&t, layer_changes_what_passes);
-	T_ADD(&t, layers_stand_on_each_other);
-	T_ADD(&t, qos_limits_requests);
-	T_ADD(&t, qos_remembers_a_debt);
-	T_ADD(&t, qos_group_has_one_limit);
-	T_ADD_ROWS(&t, set_rows, set_is_refused);
-	T_ADD(&t, qos_that_is_lifted_lets_go);
-	T_ADD(&t, qos_carries_a_debt_over);
-	T_ADD(&t, qos_group_changes_as_one);
-	T_ADD(&t, qos_starves_nobody);
-	T_ADD(&t, qos_needs_a_limit);
-	return t_run(&t);
 }

@@ -16,7 +16,7 @@
 
 /* ---- login ---- */
 
-static void login_is_answered_with_what_ib_srp_needs(void **state)
+T_TEST(login_is_answered_with_what_ib_srp_needs)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -49,7 +49,7 @@ static const struct bad_login {
 	{ "another reserved channel action", 276, 6, 0, SRP_REJ_MULTICHAN, 3 },
 };
 
-static void bad_login_is_rejected(void **state)
+T_ROWS(bad_login_is_rejected, bad_logins)
 {
 	const struct bad_login *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -71,7 +71,7 @@ static void bad_login_is_rejected(void **state)
 	rig_destroy(rig);
 }
 
-static void unnamed_target_is_accepted(void **state)
+T_TEST(unnamed_target_is_accepted)
 {
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -84,7 +84,7 @@ static void unnamed_target_is_accepted(void **state)
 	rig_destroy(rig);
 }
 
-static void channels_of_a_nexus_are_limited(void **state)
+T_TEST(channels_of_a_nexus_are_limited)
 {
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_MULTI);
@@ -131,7 +131,7 @@ static void fill(uint8_t *p, size_t len, unsigned int seed)
 		p[i] = (uint8_t)(seed + i * 7 + (i >> 9));
 }
 
-static void what_is_written_is_read_back(void **state)
+T_ROWS(what_is_written_is_read_back, transfers)
 {
 	const struct transfer *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -159,7 +159,7 @@ static void what_is_written_is_read_back(void **state)
 }
 
 /* The backend of the rig requires buffers that are aligned to blocks. */
-static void immediate_data_at_another_offset_is_copied(void **state)
+T_TEST(immediate_data_at_another_offset_is_copied)
 {
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -184,7 +184,7 @@ static void immediate_data_at_another_offset_is_copied(void **state)
 
 /* One block of immediate data, but the disk needs a larger buffer to repeat
  * it. */
-static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
+T_TEST(immediate_data_moves_when_the_disk_wants_more_room)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -210,7 +210,7 @@ static void immediate_data_moves_when_the_disk_wants_more_room(void **state)
 	rig_destroy(rig);
 }
 
-static void good_response_is_36_bytes(void **state)
+T_TEST(good_response_is_36_bytes)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -220,7 +220,7 @@ static void good_response_is_36_bytes(void **state)
 	rig_destroy(rig);
 }
 
-static void larger_buffer_is_an_underflow(void **state)
+T_TEST(larger_buffer_is_an_underflow)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -239,7 +239,7 @@ static void larger_buffer_is_an_underflow(void **state)
 	rig_destroy(rig);
 }
 
-static void read_past_the_end_says_so(void **state)
+T_TEST(read_past_the_end_says_so)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -349,7 +349,7 @@ static size_t all_hex(const char *hex, uint8_t *buf, size_t cap)
 	return len;
 }
 
-static void bad_iu_hurts_nobody_else(void **state)
+T_ROWS(bad_iu_hurts_nobody_else, bad_ius)
 {
 	const struct bad_iu *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -387,7 +387,7 @@ static void bad_iu_hurts_nobody_else(void **state)
 
 /* An IU that names a unit is refused with sense data in the format of that
  * unit. */
-static void bad_iu_is_refused_as_d_sense_says(void **state)
+T_ROWS(bad_iu_is_refused_as_d_sense_says, bad_ius)
 {
 	const struct bad_iu *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -463,7 +463,7 @@ static const struct resid_row {
 	{ "unknown command, data-out", "ff", 512, 0, CHECK, OUT_UNDER, 512, 0 },
 };
 
-static void residuals_are_of_both_directions(void **state)
+T_ROWS(residuals_are_of_both_directions, resid_rows)
 {
 	const struct resid_row *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -494,7 +494,7 @@ static void residuals_are_of_both_directions(void **state)
 	rig_destroy(rig);
 }
 
-static void fetched_table_that_does_not_add_up_moves_no_data(void **state)
+T_TEST(fetched_table_that_does_not_add_up_moves_no_data)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -517,7 +517,7 @@ static void fetched_table_that_does_not_add_up_moves_no_data(void **state)
 	rig_destroy(rig);
 }
 
-static void wrong_key_ends_only_that_channel(void **state)
+T_TEST(wrong_key_ends_only_that_channel)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
@@ -552,7 +552,7 @@ static const struct help_row {
 };
 
 /* See base/contention.h. */
-static void only_a_write_that_takes_time_is_help(void **state)
+T_ROWS(only_a_write_that_takes_time_is_help, help_rows)
 {
 	const struct help_row *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -575,7 +575,7 @@ static void only_a_write_that_takes_time_is_help(void **state)
 /* ---- credits ---- */
 
 /* Writes one block. The disk may hold the write back. */
-static void every_credit_can_be_used_at_once(void **state)
+T_TEST(every_credit_can_be_used_at_once)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -595,7 +595,7 @@ static void every_credit_can_be_used_at_once(void **state)
 	rig_destroy(rig);
 }
 
-static void more_requests_than_credits_end_the_channel(void **state)
+T_TEST(more_requests_than_credits_end_the_channel)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
@@ -619,7 +619,7 @@ static void more_requests_than_credits_end_the_channel(void **state)
 
 /* Responses whose completions have not been reaped hold slots. New commands
  * wait. */
-static void commands_wait_when_completions_are_late(void **state)
+T_TEST(commands_wait_when_completions_are_late)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -639,7 +639,7 @@ static void commands_wait_when_completions_are_late(void **state)
 	rig_destroy(rig);
 }
 
-static void requests_wait_for_buffers(void **state)
+T_TEST(requests_wait_for_buffers)
 {
 	struct rig_options opt = { .arena_len = 128u << 10 };
 	struct rig *rig = rig_create(&opt);
@@ -664,7 +664,7 @@ static void requests_wait_for_buffers(void **state)
 
 /* The largest possible transfers, on two channels; each reads its table
  * first. */
-static void large_transfers_take_turns(void **state)
+T_TEST(large_transfers_take_turns)
 {
 	struct rig_options opt = { .arena_len = 8u << 20 };
 	struct rig *rig = rig_create(&opt);
@@ -689,7 +689,7 @@ static void large_transfers_take_turns(void **state)
 }
 
 /* One initiator asks for much more than there is, another one for little. */
-static void greedy_initiator_leaves_room_for_others(void **state)
+T_TEST(greedy_initiator_leaves_room_for_others)
 {
 	struct rig_options opt = { .arena_len = 2u << 20 };
 	struct rig *rig = rig_create(&opt);
@@ -733,7 +733,7 @@ static const struct leave_row leave_rows[] = {
 
 /* The store has the only command that has memory. A command that waits for all
  * memory ends; the one behind it needs little. */
-static void who_waits_behind_one_that_leaves_is_served(void **state)
+T_ROWS(who_waits_behind_one_that_leaves_is_served, leave_rows)
 {
 	const struct leave_row *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -763,7 +763,7 @@ static void who_waits_behind_one_that_leaves_is_served(void **state)
 	rig_destroy(rig);
 }
 
-static void login_waits_for_the_commands_it_replaces(void **state)
+T_TEST(login_waits_for_the_commands_it_replaces)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
@@ -793,7 +793,7 @@ static void login_waits_for_the_commands_it_replaces(void **state)
 }
 
 /* takes APTPL back for all registrants */
-static void unnamed_target_is_the_same_nexus(void **state)
+T_TEST(unnamed_target_is_the_same_nexus)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -813,7 +813,7 @@ static void unnamed_target_is_the_same_nexus(void **state)
 	rig_destroy(rig);
 }
 
-static void login_of_another_initiator_does_not_wait(void **state)
+T_TEST(login_of_another_initiator_does_not_wait)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -830,7 +830,7 @@ static void login_of_another_initiator_does_not_wait(void **state)
 	rig_destroy(rig);
 }
 
-static void newer_login_replaces_the_one_that_waits(void **state)
+T_TEST(newer_login_replaces_the_one_that_waits)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -851,7 +851,7 @@ static void newer_login_replaces_the_one_that_waits(void **state)
 	rig_destroy(rig);
 }
 
-static void fence_is_bounded(void **state)
+T_TEST(fence_is_bounded)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -873,7 +873,7 @@ static void fence_is_bounded(void **state)
 	rig_destroy(rig);
 }
 
-static void initiator_that_comes_back_is_told_of_its_loss(void **state)
+T_TEST(initiator_that_comes_back_is_told_of_its_loss)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -892,7 +892,7 @@ static void initiator_that_comes_back_is_told_of_its_loss(void **state)
 	rig_destroy(rig);
 }
 
-static void channels_join_a_nexus(void **state)
+T_TEST(channels_join_a_nexus)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
@@ -907,7 +907,7 @@ static void channels_join_a_nexus(void **state)
 	rig_destroy(rig);
 }
 
-static void channel_without_others_is_told_so(void **state)
+T_TEST(channel_without_others_is_told_so)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
@@ -940,7 +940,7 @@ static const char *workers_of(const struct rig *rig, unsigned int who)
 
 /* The channels of one nexus are on different workers. First channels carry most
  * small commands; they are also spread over the workers. */
-static void channels_are_spread_over_the_workers(void **state)
+T_TEST(channels_are_spread_over_the_workers)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
@@ -960,7 +960,7 @@ static void channels_are_spread_over_the_workers(void **state)
 
 /* ---- the end ---- */
 
-static void stop_answers_what_is_in_flight(void **state)
+T_TEST(stop_answers_what_is_in_flight)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
@@ -989,7 +989,7 @@ static void stop_answers_what_is_in_flight(void **state)
 	rig_destroy(rig);
 }
 
-static void login_that_waits_is_refused_at_stop(void **state)
+T_TEST(login_that_waits_is_refused_at_stop)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -1027,7 +1027,7 @@ static void exercise(struct rig *rig, struct t_ini *ch)
 	}
 }
 
-static void nothing_is_lost_wherever_the_fabric_breaks(void **state)
+T_TEST(nothing_is_lost_wherever_the_fabric_breaks)
 {
 	bool broke = true;
 
@@ -1047,46 +1047,4 @@ static void nothing_is_lost_wherever_the_fabric_breaks(void **state)
 		rig_chan_free(ch);
 		rig_destroy(rig);
 	}
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, login_is_answered_with_what_ib_srp_needs);
-	T_ADD_ROWS(&t, bad_logins, bad_login_is_rejected);
-	T_ADD(&t, unnamed_target_is_accepted);
-	T_ADD(&t, channels_of_a_nexus_are_limited);
-	T_ADD_ROWS(&t, transfers, what_is_written_is_read_back);
-	T_ADD(&t, immediate_data_at_another_offset_is_copied);
-	T_ADD(&t, immediate_data_moves_when_the_disk_wants_more_room);
-	T_ADD(&t, good_response_is_36_bytes);
-	T_ADD(&t, larger_buffer_is_an_underflow);
-	T_ADD(&t, read_past_the_end_says_so);
-	T_ADD_ROWS(&t, bad_ius, bad_iu_hurts_nobody_else);
-	T_ADD_ROWS(&t, bad_ius, bad_iu_is_refused_as_d_sense_says);
-	T_ADD_ROWS(&t, resid_rows, residuals_are_of_both_directions);
-	T_ADD(&t, fetched_table_that_does_not_add_up_moves_no_data);
-	T_ADD(&t, wrong_key_ends_only_that_channel);
-	T_ADD_ROWS(&t, help_rows, only_a_write_that_takes_time_is_help);
-	T_ADD(&t, every_credit_can_be_used_at_once);
-	T_ADD(&t, more_requests_than_credits_end_the_channel);
-	T_ADD(&t, commands_wait_when_completions_are_late);
-	T_ADD(&t, requests_wait_for_buffers);
-	T_ADD(&t, large_transfers_take_turns);
-	T_ADD(&t, greedy_initiator_leaves_room_for_others);
-	T_ADD_ROWS(&t, leave_rows, who_waits_behind_one_that_leaves_is_served);
-	T_ADD(&t, login_waits_for_the_commands_it_replaces);
-	T_ADD(&t, unnamed_target_is_the_same_nexus);
-	T_ADD(&t, login_of_another_initiator_does_not_wait);
-	T_ADD(&t, newer_login_replaces_the_one_that_waits);
-	T_ADD(&t, fence_is_bounded);
-	T_ADD(&t, initiator_that_comes_back_is_told_of_its_loss);
-	T_ADD(&t, channels_join_a_nexus);
-	T_ADD(&t, channel_without_others_is_told_so);
-	T_ADD(&t, channels_are_spread_over_the_workers);
-	T_ADD(&t, stop_answers_what_is_in_flight);
-	T_ADD(&t, login_that_waits_is_refused_at_stop);
-	T_ADD(&t, nothing_is_lost_wherever_the_fabric_breaks);
-	return t_run(&t);
 }

@@ -114,7 +114,7 @@ static void expect_off(struct pair *p, const struct way *way, uint64_t tag)
 	assert_false(is_on(p));
 }
 
-static void cache_is_flushed_before_it_is_off(void **state)
+T_ROWS(cache_is_flushed_before_it_is_off, ways)
 {
 	struct pair p = pair_begin();
 	uint64_t tag;
@@ -135,7 +135,7 @@ static void cache_is_flushed_before_it_is_off(void **state)
 }
 
 /* The flush may have begun before this write. */
-static void write_that_comes_meanwhile_is_flushed(void **state)
+T_ROWS(write_that_comes_meanwhile_is_flushed, ways)
 {
 	struct pair p = pair_begin();
 	uint64_t write;
@@ -158,7 +158,7 @@ static void write_that_comes_meanwhile_is_flushed(void **state)
 	pair_end(&p);
 }
 
-static void cache_that_cannot_be_flushed_stays_on(void **state)
+T_ROWS(cache_that_cannot_be_flushed_stays_on, ways)
 {
 	const struct way *way = *state;
 	struct pair p = pair_begin();
@@ -182,7 +182,7 @@ static void cache_that_cannot_be_flushed_stays_on(void **state)
 	pair_end(&p);
 }
 
-static void write_protection_comes_after_a_flush(void **state)
+T_TEST(write_protection_comes_after_a_flush)
 {
 	struct pair p = pair_begin();
 
@@ -197,7 +197,7 @@ static void write_protection_comes_after_a_flush(void **state)
 
 /* The initiator was told that answered writes are stable, and has not been told
  * otherwise. */
-static void write_sent_with_the_cache_off_is_stable(void **state)
+T_TEST(write_sent_with_the_cache_off_is_stable)
 {
 	struct pair p = pair_begin();
 	uint64_t write;
@@ -272,7 +272,7 @@ static const struct copy_case {
 };
 
 /* The same for a copy, which is sent to another LUN. */
-static void copy_sent_with_the_cache_off_is_stable(void **state)
+T_ROWS(copy_sent_with_the_cache_off_is_stable, copy_cases)
 {
 	const struct copy_case *row = *state;
 	struct pair p = pair_begin();
@@ -307,7 +307,7 @@ static void copy_sent_with_the_cache_off_is_stable(void **state)
 }
 
 /* An initiator that took the attention before has read the old values. */
-static void reset_that_changes_modes_is_told_again(void **state)
+T_TEST(reset_that_changes_modes_is_told_again)
 {
 	struct pair p = pair_begin();
 	uint16_t asc = 0;
@@ -325,7 +325,7 @@ static void reset_that_changes_modes_is_told_again(void **state)
 /* The RESERVE waits behind the command that turns the cache off. A reset ends
  * it meanwhile. The reset would not end a reservation that the command makes
  * later. */
-static void reserve_that_is_aborted_reserves_nothing(void **state)
+T_TEST(reserve_that_is_aborted_reserves_nothing)
 {
 	const struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
 	struct pair p = pair_begin();
@@ -345,19 +345,4 @@ static void reserve_that_is_aborted_reserves_nothing(void **state)
 	rig_expect_status(p.one, rig_send_write(p.one, 7, 0xaa),
 			  SCSI_STATUS_GOOD);
 	pair_end(&p);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, ways, cache_is_flushed_before_it_is_off);
-	T_ADD_ROWS(&t, ways, write_that_comes_meanwhile_is_flushed);
-	T_ADD_ROWS(&t, ways, cache_that_cannot_be_flushed_stays_on);
-	T_ADD(&t, write_protection_comes_after_a_flush);
-	T_ADD(&t, write_sent_with_the_cache_off_is_stable);
-	T_ADD_ROWS(&t, copy_cases, copy_sent_with_the_cache_off_is_stable);
-	T_ADD(&t, reserve_that_is_aborted_reserves_nothing);
-	T_ADD(&t, reset_that_changes_modes_is_told_again);
-	return t_run(&t);
 }

@@ -106,7 +106,7 @@ static unsigned int reported_luns(struct t_ini *ch)
 
 /* ---- */
 
-static void idle_volume_goes_and_comes(void **state)
+T_TEST(idle_volume_goes_and_comes)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -160,7 +160,7 @@ static void expect_luns_aer(struct t_ini *ch, unsigned int cnt)
 }
 
 /* An initiator that sends no commands also learns of the change. */
-static void coming_and_going_is_told_by_an_aer_to_who_asks(void **state)
+T_TEST(coming_and_going_is_told_by_an_aer_to_who_asks)
 {
 	struct rig *rig = two_workers();
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -190,7 +190,7 @@ static void keep_refusal(enum log_level level, const struct log_about *about,
 }
 
 /* Until its volume is gone, the nexus sees other volumes than a new login. */
-static void channel_is_told_of_a_removal(void **state)
+T_TEST(channel_is_told_of_a_removal)
 {
 	struct rig *rig = two_workers();
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_MULTI);
@@ -215,7 +215,7 @@ static void channel_is_told_of_a_removal(void **state)
 
 /* The target waits for commands that the disk has. Commands that wait for the
  * volume end. */
-static void commands_end_before_a_volume_goes(void **state)
+T_TEST(commands_end_before_a_volume_goes)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *one = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -246,7 +246,7 @@ static void commands_end_before_a_volume_goes(void **state)
 	rig_destroy(rig);
 }
 
-static void commands_on_other_volumes_go_on(void **state)
+T_TEST(commands_on_other_volumes_go_on)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -267,7 +267,7 @@ static void commands_on_other_volumes_go_on(void **state)
 }
 
 /* A reset that began before ends first, and still finds its volume. */
-static void reset_ends_before_a_volume_goes(void **state)
+T_TEST(reset_ends_before_a_volume_goes)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -295,7 +295,7 @@ static void reset_ends_before_a_volume_goes(void **state)
 }
 
 /* An initiator that is gone does not hold a volume that is removed. */
-static void dead_nexus_does_not_keep_a_volume(void **state)
+T_TEST(dead_nexus_does_not_keep_a_volume)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -317,7 +317,7 @@ static void dead_nexus_does_not_keep_a_volume(void **state)
 
 /* Linux repeats the commands that ended with the first volume. They must not
  * reach the second one. */
-static void other_volume_does_not_take_the_place(void **state)
+T_TEST(other_volume_does_not_take_the_place)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *ch;
@@ -351,7 +351,7 @@ static void other_volume_does_not_take_the_place(void **state)
 }
 
 /* The allocator gives a new volume the memory of one that is gone. */
-static void other_volume_in_the_same_memory_is_news(void **state)
+T_TEST(other_volume_in_the_same_memory_is_news)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -372,7 +372,7 @@ static void other_volume_in_the_same_memory_is_news(void **state)
 	rig_destroy(rig);
 }
 
-static void same_volume_takes_its_place_again(void **state)
+T_TEST(same_volume_takes_its_place_again)
 {
 	struct rig *rig = two_workers();
 	struct leaving l;
@@ -390,7 +390,7 @@ static void same_volume_takes_its_place_again(void **state)
 	rig_destroy(rig);
 }
 
-static void new_rules_end_who_would_see_less(void **state)
+T_TEST(new_rules_end_who_would_see_less)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *one;
@@ -410,7 +410,7 @@ static void new_rules_end_who_would_see_less(void **state)
 }
 
 /* The target ends the nexus, and Linux logs in again by itself. */
-static void other_volume_by_new_rules_does_not_take_the_place(void **state)
+T_TEST(other_volume_by_new_rules_does_not_take_the_place)
 {
 	struct rig *rig = two_workers();
 	struct srp_login_req own = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -459,7 +459,7 @@ static void other_volume_by_new_rules_does_not_take_the_place(void **state)
 
 /* The first login after the end of the nexus waits for a command, and is refused.
  * That initiator has learned nothing yet. */
-static void refused_login_does_not_show_another_volume(void **state)
+T_TEST(refused_login_does_not_show_another_volume)
 {
 	struct rig *rig = two_workers();
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -491,7 +491,7 @@ static void refused_login_does_not_show_another_volume(void **state)
 }
 
 /* More initiators come and go than the target remembers. */
-static void crowd_does_not_show_another_volume(void **state)
+T_TEST(crowd_does_not_show_another_volume)
 {
 	struct rig *rig = two_workers();
 	struct volume *disk = rig->target.luns.vol[RIG_DISK];
@@ -526,7 +526,7 @@ static struct rig *one_nexus_from_two_addresses(struct t_ini **ret_one,
 	return rig;
 }
 
-static void rules_hold_for_each_address_of_a_session(void **state)
+T_TEST(rules_hold_for_each_address_of_a_session)
 {
 	struct t_ini *one;
 	struct t_ini *two;
@@ -541,7 +541,7 @@ static void rules_hold_for_each_address_of_a_session(void **state)
 	rig_destroy(rig);
 }
 
-static void volume_is_not_shown_to_another_address_of_a_session(void **state)
+T_TEST(volume_is_not_shown_to_another_address_of_a_session)
 {
 	struct t_ini *one;
 	struct t_ini *two;
@@ -563,7 +563,7 @@ static void volume_is_not_shown_to_another_address_of_a_session(void **state)
 	rig_destroy(rig);
 }
 
-static void session_is_listed_and_ended(void **state)
+T_TEST(session_is_listed_and_ended)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -584,7 +584,7 @@ static void session_is_listed_and_ended(void **state)
 }
 
 /* A caller is told when the last command of the session has ended. */
-static void session_ends_with_its_commands(void **state)
+T_TEST(session_ends_with_its_commands)
 {
 	struct rig *rig = two_workers();
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -606,29 +606,4 @@ static void session_ends_with_its_commands(void **state)
 	rig_settle(rig);
 	assert_int_equal(port_ending(&rig->target.port, before), 0);
 	rig_destroy(rig);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, idle_volume_goes_and_comes);
-	T_ADD(&t, coming_and_going_is_told_by_an_aer_to_who_asks);
-	T_ADD(&t, channel_is_told_of_a_removal);
-	T_ADD(&t, commands_end_before_a_volume_goes);
-	T_ADD(&t, commands_on_other_volumes_go_on);
-	T_ADD(&t, reset_ends_before_a_volume_goes);
-	T_ADD(&t, dead_nexus_does_not_keep_a_volume);
-	T_ADD(&t, other_volume_does_not_take_the_place);
-	T_ADD(&t, other_volume_in_the_same_memory_is_news);
-	T_ADD(&t, same_volume_takes_its_place_again);
-	T_ADD(&t, new_rules_end_who_would_see_less);
-	T_ADD(&t, other_volume_by_new_rules_does_not_take_the_place);
-	T_ADD(&t, refused_login_does_not_show_another_volume);
-	T_ADD(&t, crowd_does_not_show_another_volume);
-	T_ADD(&t, rules_hold_for_each_address_of_a_session);
-	T_ADD(&t, volume_is_not_shown_to_another_address_of_a_session);
-	T_ADD(&t, session_is_listed_and_ended);
-	T_ADD(&t, session_ends_with_its_commands);
-	return t_run(&t);
 }

@@ -232,7 +232,7 @@ static const struct fence_case fence_cases[] = {
 };
 
 /* The copy is a task of the other LUN. The disk has one piece of it. */
-static void fence_stops_copies(void **state)
+T_ROWS(fence_stops_copies, fence_cases)
 {
 	const struct fence_case *row = *state;
 	unsigned int from = row->is_source ? RIG_DISK : RIG_RAM;
@@ -284,7 +284,7 @@ static const struct away_case away_cases[] = {
 };
 
 /* Another target serves the store while it has one piece of the copy. */
-static void copy_stops_when_the_store_was_away(void **state)
+T_ROWS(copy_stops_when_the_store_was_away, away_cases)
 {
 	const struct away_case *row = *state;
 	unsigned int from = row->is_source ? RIG_DISK : RIG_RAM;
@@ -323,7 +323,7 @@ static const struct unread_case unread_cases[] = {
 
 /* The RAM volume gets the command and is its source. The target is still
  * reading the list. */
-static void unread_copy_is_fenced_too(void **state)
+T_ROWS(unread_copy_is_fenced_too, unread_cases)
 {
 	const struct unread_case *row = *state;
 	struct t_ini *ch, *asks;
@@ -402,7 +402,7 @@ static struct long_case {
 	enum end end;
 } long_cases[ARRAY_SIZE(long_commands) * ENDS];
 
-static void make_long_cases(void)
+T_AT_START make_long_cases(void)
 {
 	static const char *const ends[] = { "ABORT TASK", "LUN RESET",
 					    "connection lost" };
@@ -433,7 +433,7 @@ static uint64_t send_long(struct t_ini *ch, const struct long_command *c)
 
 /* A command that was ended makes no more requests to the disk. The target waits
  * for the request that the disk has. */
-static void long_command_stops_between_pieces(void **state)
+T_ROWS(long_command_stops_between_pieces, long_cases)
 {
 	const struct long_case *row = *state;
 	struct initiators in;
@@ -469,7 +469,7 @@ static void long_command_stops_between_pieces(void **state)
 }
 
 /* Another command holds the blocks exclusively, and the disk takes long. */
-static void command_that_waits_for_blocks_ends_at_once(void **state)
+T_TEST(command_that_waits_for_blocks_ends_at_once)
 {
 	static const struct long_command caw = {
 		"", { 0x89, [13] = 1 }, zeroes, 2 * BLK
@@ -497,7 +497,7 @@ static void command_that_waits_for_blocks_ends_at_once(void **state)
 
 /* The fabric may still put the data of a write into the memory of the volume when
  * its connection has ended. */
-static void nobody_reads_what_the_fabric_may_still_write(void **state)
+T_TEST(nobody_reads_what_the_fabric_may_still_write)
 {
 	struct rig_cmd write = rig_write(RIG_RAM, 0, 1);
 	struct rig_cmd read = rig_read(RIG_RAM, 0, 1);
@@ -520,18 +520,4 @@ static void nobody_reads_what_the_fabric_may_still_write(void **state)
 	rig_settle(in.rig);
 	rig_expect_status(other, tag, SCSI_STATUS_GOOD);
 	end(&in);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	make_long_cases();
-	T_ADD_ROWS(&t, fence_cases, fence_stops_copies);
-	T_ADD_ROWS(&t, away_cases, copy_stops_when_the_store_was_away);
-	T_ADD_ROWS(&t, unread_cases, unread_copy_is_fenced_too);
-	T_ADD_ROWS(&t, long_cases, long_command_stops_between_pieces);
-	T_ADD(&t, command_that_waits_for_blocks_ends_at_once);
-	T_ADD(&t, nobody_reads_what_the_fabric_may_still_write);
-	return t_run(&t);
 }

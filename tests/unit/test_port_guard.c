@@ -66,7 +66,7 @@ static const struct stop_case {
 	{ "with a response on its way", RIG_DISK, false, 0 },
 };
 
-static void initiator_that_stops_is_disconnected(void **state)
+T_ROWS(initiator_that_stops_is_disconnected, stop_cases)
 {
 	const struct stop_case *row = *state;
 	struct rig_options opt = { .arena_len = 2u << 20 };
@@ -106,7 +106,7 @@ static void initiator_that_stops_is_disconnected(void **state)
 
 /* Each RDMA READ of the initiator is slow. Together they take far longer than
  * the limit. */
-static void slow_initiator_is_left_alone(void **state)
+T_TEST(slow_initiator_is_left_alone)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -130,7 +130,7 @@ static void slow_initiator_is_left_alone(void **state)
 
 /* The target is stopped, as by SIGSTOP or with its virtual machine. It has not
  * looked yet at what arrived meanwhile. */
-static void stopped_target_blames_no_initiator(void **state)
+T_TEST(stopped_target_blames_no_initiator)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -148,7 +148,7 @@ static void stopped_target_blames_no_initiator(void **state)
 	rig_destroy(rig);
 }
 
-static void slow_disk_is_not_held_against_the_initiator(void **state)
+T_TEST(slow_disk_is_not_held_against_the_initiator)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -166,7 +166,7 @@ static void slow_disk_is_not_held_against_the_initiator(void **state)
 	rig_destroy(rig);
 }
 
-static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
+T_TEST(stuck_disk_does_not_keep_a_target_from_ending)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -188,7 +188,7 @@ static void stuck_disk_does_not_keep_a_target_from_ending(void **state)
 	rig_destroy(rig);
 }
 
-static void idle_worker_is_not_woken(void **state)
+T_TEST(idle_worker_is_not_woken)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -202,7 +202,7 @@ static void idle_worker_is_not_woken(void **state)
 
 /* ---- initiators that are gone ---- */
 
-static void initiator_that_is_gone_is_noticed(void **state)
+T_TEST(initiator_that_is_gone_is_noticed)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -217,7 +217,7 @@ static void initiator_that_is_gone_is_noticed(void **state)
 	rig_destroy(rig);
 }
 
-static void idle_initiator_is_left_alone(void **state)
+T_TEST(idle_initiator_is_left_alone)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -311,7 +311,7 @@ static struct t_ini *half_open(struct rig *rig, struct t_ini *old,
 	return ch;
 }
 
-static void logins_are_limited(void **state)
+T_ROWS(logins_are_limited, limit_cases)
 {
 	const struct limit_case *row = *state;
 	struct rig_options opt = { .limits = row->limits };
@@ -350,7 +350,7 @@ static void logins_are_limited(void **state)
 
 /* A login that is refused while it is half open no longer counts as half open. Its
  * address has other connections, so the count of the address goes on. */
-static void refused_login_makes_room(void **state)
+T_TEST(refused_login_makes_room)
 {
 	static const struct limit_case row = { .same_host = true };
 	struct rig_options opt = { .limits = { 9, 9, 9, 1, 9 } };
@@ -382,7 +382,7 @@ static void refused_login_makes_room(void **state)
 }
 
 /* A login that replaces a session succeeds even if the target is full. */
-static void replacing_login_needs_no_room(void **state)
+T_TEST(replacing_login_needs_no_room)
 {
 	struct rig_options opt = { .limits = { 1, 1, 1, 1, 1 } };
 	struct rig *rig = rig_create(&opt);
@@ -396,7 +396,7 @@ static void replacing_login_needs_no_room(void **state)
 
 /* Other initiators read and write while one host tries to log in a thousand
  * times. */
-static void flood_of_logins_harms_nobody(void **state)
+T_TEST(flood_of_logins_harms_nobody)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = come(rig, 1, 0, SRP_MULTICHAN_SINGLE);
@@ -464,7 +464,7 @@ static unsigned int count_lines(const char *text, const char *with,
 
 /* Each line of this host is logged or counted. No line of another host is
  * missing. */
-static void host_that_comes_and_goes_does_not_fill_the_log(void **state)
+T_TEST(host_that_comes_and_goes_does_not_fill_the_log)
 {
 	struct rig *rig = rig_create(NULL);
 	unsigned int logins = 300;
@@ -497,24 +497,4 @@ static void host_that_comes_and_goes_does_not_fill_the_log(void **state)
 	assert_int_equal(count_lines(text, "login of", "0003 from"), 1);
 	assert_int_equal(count_lines(text, "logout of", "0003 from"), 1);
 	free(text);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, stop_cases, initiator_that_stops_is_disconnected);
-	T_ADD(&t, slow_initiator_is_left_alone);
-	T_ADD(&t, stopped_target_blames_no_initiator);
-	T_ADD(&t, slow_disk_is_not_held_against_the_initiator);
-	T_ADD(&t, stuck_disk_does_not_keep_a_target_from_ending);
-	T_ADD(&t, idle_worker_is_not_woken);
-	T_ADD(&t, initiator_that_is_gone_is_noticed);
-	T_ADD(&t, idle_initiator_is_left_alone);
-	T_ADD_ROWS(&t, limit_cases, logins_are_limited);
-	T_ADD(&t, refused_login_makes_room);
-	T_ADD(&t, replacing_login_needs_no_room);
-	T_ADD(&t, flood_of_logins_harms_nobody);
-	T_ADD(&t, host_that_comes_and_goes_does_not_fill_the_log);
-	return t_run(&t);
 }

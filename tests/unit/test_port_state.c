@@ -90,7 +90,7 @@ static void end_pair(struct pair *p)
 	rig_destroy(p->rig);
 }
 
-static void write_under_a_reservation_conflicts(void **state)
+T_TEST(write_under_a_reservation_conflicts)
 {
 	struct pair p = reserved();
 
@@ -102,7 +102,7 @@ static void write_under_a_reservation_conflicts(void **state)
 
 /* The fence: when PREEMPT AND ABORT is answered, no write of the preempted
  * nexus is in progress, and none can follow. */
-static void preempt_and_abort_awaits_what_the_disk_has(void **state)
+T_TEST(preempt_and_abort_awaits_what_the_disk_has)
 {
 	struct pair p = reserved();
 	uint64_t old, preempt;
@@ -124,7 +124,7 @@ static void preempt_and_abort_awaits_what_the_disk_has(void **state)
 	end_pair(&p);
 }
 
-static void preempt_alone_awaits_nothing(void **state)
+T_TEST(preempt_alone_awaits_nothing)
 {
 	struct pair p = reserved();
 	uint64_t old;
@@ -139,7 +139,7 @@ static void preempt_alone_awaits_nothing(void **state)
 	end_pair(&p);
 }
 
-static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
+T_TEST(preempt_and_abort_spares_other_luns_and_nexuses)
 {
 	struct pair p = reserved();
 	struct t_ini *c = rig_login(p.rig, 3, SRP_MULTICHAN_SINGLE);
@@ -165,7 +165,7 @@ static void preempt_and_abort_spares_other_luns_and_nexuses(void **state)
 
 /* A preempted nexus registers again and preempts the other one. Neither may
  * wait for the other, or both could wait for ever. */
-static void two_that_preempt_each_other_do_not_wait(void **state)
+T_TEST(two_that_preempt_each_other_do_not_wait)
 {
 	struct pair p = reserved();
 	uint64_t first, second;
@@ -187,7 +187,7 @@ static void two_that_preempt_each_other_do_not_wait(void **state)
 
 /* The preempted nexus may be gone. The target waits for its commands all the
  * same. */
-static void preempt_and_abort_of_a_nexus_that_is_gone(void **state)
+T_TEST(preempt_and_abort_of_a_nexus_that_is_gone)
 {
 	struct pair p = reserved();
 	uint64_t preempt;
@@ -204,7 +204,7 @@ static void preempt_and_abort_of_a_nexus_that_is_gone(void **state)
 	end_pair(&p);
 }
 
-static void who_preempts_may_leave_meanwhile(void **state)
+T_TEST(who_preempts_may_leave_meanwhile)
 {
 	struct pair p = reserved();
 
@@ -219,7 +219,7 @@ static void who_preempts_may_leave_meanwhile(void **state)
 }
 
 /* A registration belongs to the initiator port, not to the connection. */
-static void registration_survives_a_new_login(void **state)
+T_TEST(registration_survives_a_new_login)
 {
 	struct pair p = reserved();
 
@@ -232,7 +232,7 @@ static void registration_survives_a_new_login(void **state)
 	end_pair(&p);
 }
 
-static void lun_reset_ends_what_reserve_gave(void **state)
+T_TEST(lun_reset_ends_what_reserve_gave)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -251,7 +251,7 @@ static void lun_reset_ends_what_reserve_gave(void **state)
 	rig_destroy(rig);
 }
 
-static void logout_ends_what_reserve_gave(void **state)
+T_TEST(logout_ends_what_reserve_gave)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -291,7 +291,7 @@ static const struct later_row {
 	{ "LOGICAL UNIT RESET", SRP_TSK_LUN_RESET },
 };
 
-static void function_leaves_alone_what_follows_it(void **state)
+T_ROWS(function_leaves_alone_what_follows_it, later_rows)
 {
 	const struct later_row *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -312,7 +312,7 @@ static void function_leaves_alone_what_follows_it(void **state)
 	rig_destroy(rig);
 }
 
-static void nexus_loss_is_not_told_to_the_old_channel(void **state)
+T_TEST(nexus_loss_is_not_told_to_the_old_channel)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -369,7 +369,7 @@ static const struct queue_row {
 	  { 4, 1 } },
 };
 
-static void queue(void **state)
+T_ROWS(queue, queue_rows)
 {
 	const struct queue_row *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -403,7 +403,7 @@ static struct rig_cmd attr_write(enum srp_task_attr attr)
 	return cmd;
 }
 
-static void another_lun_does_not_wait(void **state)
+T_TEST(another_lun_does_not_wait)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -422,7 +422,7 @@ static void another_lun_does_not_wait(void **state)
 
 /* A command that waits for its turn ends at once, and those behind it
  * continue. */
-static void blocked_command_can_be_aborted(void **state)
+T_TEST(blocked_command_can_be_aborted)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -449,7 +449,7 @@ static void blocked_command_can_be_aborted(void **state)
 	rig_destroy(rig);
 }
 
-static void reset_ends_blocked_commands_of_all(void **state)
+T_TEST(reset_ends_blocked_commands_of_all)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -475,7 +475,7 @@ static void reset_ends_blocked_commands_of_all(void **state)
 	rig_destroy(rig);
 }
 
-static void channel_can_go_with_blocked_commands(void **state)
+T_TEST(channel_can_go_with_blocked_commands)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -533,7 +533,7 @@ static void grow(struct rig *rig, uint64_t size)
 	rig_settle(rig);
 }
 
-static void growth_is_told_by_a_unit_attention(void **state)
+T_TEST(growth_is_told_by_a_unit_attention)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -555,7 +555,7 @@ static void growth_is_told_by_a_unit_attention(void **state)
 	rig_destroy(rig);
 }
 
-static void what_has_not_grown_stays(void **state)
+T_TEST(what_has_not_grown_stays)
 {
 	struct rig *rig = rig_create(NULL);
 	struct volume *vol = rig->target.luns.vol[RIG_DISK];
@@ -581,7 +581,7 @@ static const struct aer_row {
 	{ "growth is told by an AER, D_SENSE", true, 8, 1, 2 },
 };
 
-static void growth_is_told_by_an_aer_to_who_asks(void **state)
+T_ROWS(growth_is_told_by_an_aer_to_who_asks, aer_rows)
 {
 	const struct aer_row *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -608,7 +608,7 @@ static void growth_is_told_by_an_aer_to_who_asks(void **state)
 	rig_destroy(rig);
 }
 
-static void other_active_port_is_told_by_an_aer_to_who_asks(void **state)
+T_TEST(other_active_port_is_told_by_an_aer_to_who_asks)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = login_for_aer(rig, 1);
@@ -629,7 +629,7 @@ static void other_active_port_is_told_by_an_aer_to_who_asks(void **state)
 	rig_destroy(rig);
 }
 
-static void aers_come_one_at_a_time(void **state)
+T_TEST(aers_come_one_at_a_time)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = login_for_aer(rig, 1);
@@ -647,7 +647,7 @@ static void aers_come_one_at_a_time(void **state)
 	rig_destroy(rig);
 }
 
-static void aer_waits_for_the_first_command(void **state)
+T_TEST(aer_waits_for_the_first_command)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = login_for_aer(rig, 1);
@@ -659,7 +659,7 @@ static void aer_waits_for_the_first_command(void **state)
 	rig_destroy(rig);
 }
 
-static void wrong_answer_to_an_aer_closes(void **state)
+T_TEST(wrong_answer_to_an_aer_closes)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = login_for_aer(rig, 1);
@@ -673,7 +673,7 @@ static void wrong_answer_to_an_aer_closes(void **state)
 	rig_destroy(rig);
 }
 
-static void stop_is_told_by_a_logout(void **state)
+T_TEST(stop_is_told_by_a_logout)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -699,7 +699,7 @@ static void stop_is_told_by_a_logout(void **state)
 	rig_destroy(rig);
 }
 
-static void idle_login_gets_no_logout(void **state)
+T_TEST(idle_login_gets_no_logout)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -726,7 +726,7 @@ static struct t_ini *flushing(struct rig *rig, uint64_t *ret_tag)
 	return ch;
 }
 
-static void immed_is_answered_while_the_disk_flushes(void **state)
+T_TEST(immed_is_answered_while_the_disk_flushes)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag;
@@ -741,7 +741,7 @@ static void immed_is_answered_while_the_disk_flushes(void **state)
 }
 
 /* No command waits for its turn behind one that is answered. */
-static void answered_command_is_out_of_the_queue(void **state)
+T_TEST(answered_command_is_out_of_the_queue)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag;
@@ -755,7 +755,7 @@ static void answered_command_is_out_of_the_queue(void **state)
 	rig_destroy(rig);
 }
 
-static void task_management_awaits_the_flush(void **state)
+T_TEST(task_management_awaits_the_flush)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag, tmf;
@@ -768,7 +768,7 @@ static void task_management_awaits_the_flush(void **state)
 	rig_destroy(rig);
 }
 
-static void new_login_awaits_the_flush(void **state)
+T_TEST(new_login_awaits_the_flush)
 {
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -784,7 +784,7 @@ static void new_login_awaits_the_flush(void **state)
 }
 
 /* Other commands still get requests, however many the disk holds. */
-static void only_so_many_are_answered_early(void **state)
+T_TEST(only_so_many_are_answered_early)
 {
 	struct rig *rig = rig_create(NULL);
 	uint64_t tag;
@@ -838,7 +838,7 @@ static void let_format_end(struct formatting *f)
 	rig_destroy(f->rig);
 }
 
-static void aborted_command_leaves_its_job(void **state)
+T_TEST(aborted_command_leaves_its_job)
 {
 	struct formatting f = formatting();
 
@@ -849,7 +849,7 @@ static void aborted_command_leaves_its_job(void **state)
 	let_format_end(&f);
 }
 
-static void who_formats_is_told_of_anothers_reset(void **state)
+T_TEST(who_formats_is_told_of_anothers_reset)
 {
 	struct formatting f = formatting();
 	struct t_ini *b = rig_login(f.rig, 2, SRP_MULTICHAN_SINGLE);
@@ -862,7 +862,7 @@ static void who_formats_is_told_of_anothers_reset(void **state)
 }
 
 /* A new login must not wait for hours. */
-static void new_login_does_not_wait_for_a_job(void **state)
+T_TEST(new_login_does_not_wait_for_a_job)
 {
 	struct formatting f = formatting();
 	struct t_ini *old = f.ch;
@@ -886,7 +886,7 @@ static void have_turn(struct unit_turn *turn, int err)
 }
 
 /* Another command has its turn: the job has not changed the medium yet. */
-static void job_aborted_before_its_turn_does_not_begin(void **state)
+T_ROWS(job_aborted_before_its_turn_does_not_begin, early_rows)
 {
 	const struct early_row *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -915,7 +915,7 @@ static void job_aborted_before_its_turn_does_not_begin(void **state)
 /* ---- sense data ---- */
 
 /* Refusals by the port are also in the format that D_SENSE selects. */
-static void refusals_of_the_port_go_by_d_sense(void **state)
+T_TEST(refusals_of_the_port_go_by_d_sense)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -934,47 +934,4 @@ static void refusals_of_the_port_go_by_d_sense(void **state)
 		assert_int_equal(sense[d_sense ? 2 : 12], 0x49);
 	}
 	rig_destroy(rig);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, write_under_a_reservation_conflicts);
-	T_ADD(&t, preempt_and_abort_awaits_what_the_disk_has);
-	T_ADD(&t, preempt_alone_awaits_nothing);
-	T_ADD(&t, preempt_and_abort_spares_other_luns_and_nexuses);
-	T_ADD(&t, two_that_preempt_each_other_do_not_wait);
-	T_ADD(&t, preempt_and_abort_of_a_nexus_that_is_gone);
-	T_ADD(&t, who_preempts_may_leave_meanwhile);
-	T_ADD(&t, registration_survives_a_new_login);
-	T_ADD(&t, lun_reset_ends_what_reserve_gave);
-	T_ADD(&t, logout_ends_what_reserve_gave);
-	T_ADD_ROWS(&t, later_rows, function_leaves_alone_what_follows_it);
-	T_ADD(&t, nexus_loss_is_not_told_to_the_old_channel);
-	T_ADD_ROWS(&t, queue_rows, queue);
-	T_ADD(&t, another_lun_does_not_wait);
-	T_ADD(&t, blocked_command_can_be_aborted);
-	T_ADD(&t, reset_ends_blocked_commands_of_all);
-	T_ADD(&t, channel_can_go_with_blocked_commands);
-	T_ADD(&t, growth_is_told_by_a_unit_attention);
-	T_ADD(&t, what_has_not_grown_stays);
-	T_ADD_ROWS(&t, aer_rows, growth_is_told_by_an_aer_to_who_asks);
-	T_ADD(&t, other_active_port_is_told_by_an_aer_to_who_asks);
-	T_ADD(&t, aers_come_one_at_a_time);
-	T_ADD(&t, aer_waits_for_the_first_command);
-	T_ADD(&t, wrong_answer_to_an_aer_closes);
-	T_ADD(&t, stop_is_told_by_a_logout);
-	T_ADD(&t, idle_login_gets_no_logout);
-	T_ADD(&t, immed_is_answered_while_the_disk_flushes);
-	T_ADD(&t, answered_command_is_out_of_the_queue);
-	T_ADD(&t, task_management_awaits_the_flush);
-	T_ADD(&t, new_login_awaits_the_flush);
-	T_ADD(&t, only_so_many_are_answered_early);
-	T_ADD(&t, aborted_command_leaves_its_job);
-	T_ADD(&t, who_formats_is_told_of_anothers_reset);
-	T_ADD(&t, new_login_does_not_wait_for_a_job);
-	T_ADD_ROWS(&t, early_rows, job_aborted_before_its_turn_does_not_begin);
-	T_ADD(&t, refusals_of_the_port_go_by_d_sense);
-	return t_run(&t);
 }

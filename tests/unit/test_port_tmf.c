@@ -71,7 +71,7 @@ struct tmf_case {
 
 static struct tmf_case tmf_cases[ARRAY_SIZE(functions) * WHERES * ASKERS];
 
-static void make_tmf_cases(void)
+T_AT_START make_tmf_cases(void)
 {
 	struct tmf_case *row = tmf_cases;
 
@@ -222,7 +222,7 @@ static void check_medium(const struct tmf_case *row)
 		assert_int_equal(t_store.bytes[7 * BLK], 0x5a);
 }
 
-static void tmf_in_every_state(void **state)
+T_ROWS(tmf_in_every_state, tmf_cases)
 {
 	const struct tmf_case *row = *state;
 	uint8_t code =
@@ -261,7 +261,7 @@ static void tmf_in_every_state(void **state)
 	rig_destroy(rig);
 }
 
-static void abort_ends_no_other_command(void **state)
+T_TEST(abort_ends_no_other_command)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -282,7 +282,7 @@ static void abort_ends_no_other_command(void **state)
 	rig_destroy(rig);
 }
 
-static void reset_leaves_other_luns_alone(void **state)
+T_TEST(reset_leaves_other_luns_alone)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -300,7 +300,7 @@ static void reset_leaves_other_luns_alone(void **state)
 	rig_destroy(rig);
 }
 
-static void later_commands_do_not_count_for_a_reset(void **state)
+T_TEST(later_commands_do_not_count_for_a_reset)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -336,7 +336,7 @@ static const struct tmf_code {
 	  SRP_RSP_FIELDS_INVALID },
 };
 
-static void tmf_that_cannot_be_is_refused(void **state)
+T_ROWS(tmf_that_cannot_be_is_refused, tmf_codes)
 {
 	const struct tmf_code *row = *state;
 	struct rig *rig = rig_create(NULL);
@@ -351,7 +351,7 @@ static void tmf_that_cannot_be_is_refused(void **state)
 	rig_destroy(rig);
 }
 
-static void aborted_command_returns_its_credit_with_the_answer(void **state)
+T_TEST(aborted_command_returns_its_credit_with_the_answer)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -368,7 +368,7 @@ static void aborted_command_returns_its_credit_with_the_answer(void **state)
 	rig_destroy(rig);
 }
 
-static void reset_leaves_one_unit_attention_for_each(void **state)
+T_TEST(reset_leaves_one_unit_attention_for_each)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
@@ -393,7 +393,7 @@ static void reset_leaves_one_unit_attention_for_each(void **state)
 /* A reset ends commands on another channel that has no other work. Their
  * credits come with SRP_CRED_REQ, and the next SRP_CRED_REQ comes only after
  * the answer to the first. */
-static void reset_returns_credits_of_other_channels(void **state)
+T_TEST(reset_returns_credits_of_other_channels)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
@@ -446,7 +446,7 @@ static int32_t cred_req_delta(const struct t_ini *ch, unsigned int nth,
 
 /* Commands that hang on a channel would return the credits of those that a
  * function on another channel has ended. */
-static void credits_do_not_wait_for_commands_that_hang(void **state)
+T_TEST(credits_do_not_wait_for_commands_that_hang)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -485,7 +485,7 @@ static void credits_do_not_wait_for_commands_that_hang(void **state)
 	rig_destroy(rig);
 }
 
-static void reset_spans_all_workers(void **state)
+T_TEST(reset_spans_all_workers)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
@@ -507,7 +507,7 @@ static void reset_spans_all_workers(void **state)
 	rig_destroy(rig);
 }
 
-static void channel_may_close_while_its_tmf_waits(void **state)
+T_TEST(channel_may_close_while_its_tmf_waits)
 {
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
@@ -527,7 +527,7 @@ static void channel_may_close_while_its_tmf_waits(void **state)
 
 /* ---- peers that leave ---- */
 
-static void peer_may_leave_at_any_moment(void **state)
+T_TEST(peer_may_leave_at_any_moment)
 {
 	for (int where = WAITING; where <= RESPONDING; where++) {
 		struct rig *rig = rig_create(NULL);
@@ -544,24 +544,4 @@ static void peer_may_leave_at_any_moment(void **state)
 		rig_chan_free(ch);
 		rig_destroy(rig);
 	}
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	make_tmf_cases();
-	T_ADD_ROWS(&t, tmf_cases, tmf_in_every_state);
-	T_ADD(&t, abort_ends_no_other_command);
-	T_ADD(&t, reset_leaves_other_luns_alone);
-	T_ADD(&t, later_commands_do_not_count_for_a_reset);
-	T_ADD_ROWS(&t, tmf_codes, tmf_that_cannot_be_is_refused);
-	T_ADD(&t, aborted_command_returns_its_credit_with_the_answer);
-	T_ADD(&t, reset_leaves_one_unit_attention_for_each);
-	T_ADD(&t, reset_returns_credits_of_other_channels);
-	T_ADD(&t, credits_do_not_wait_for_commands_that_hang);
-	T_ADD(&t, reset_spans_all_workers);
-	T_ADD(&t, channel_may_close_while_its_tmf_waits);
-	T_ADD(&t, peer_may_leave_at_any_moment);
-	return t_run(&t);
 }

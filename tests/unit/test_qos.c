@@ -313,7 +313,7 @@ static void run_row(const struct qos_row *row, struct client *clients)
 	run_for(60 * NS_PER_S);
 }
 
-static void each_client_gets_its_share(void **state)
+T_ROWS(each_client_gets_its_share, qos_rows)
 {
 	const struct qos_row *row = *state;
 	struct client clients[CLIENT_MAX];
@@ -333,7 +333,7 @@ static void each_client_gets_its_share(void **state)
 
 /* Debts pay for what passes early. At the end, each client may have one request
  * that is not paid, and the burst. */
-static void rate_is_kept(void **state)
+T_ROWS(rate_is_kept, qos_rows)
 {
 	const struct qos_row *row = *state;
 	struct client clients[CLIENT_MAX];
@@ -359,7 +359,7 @@ static void rate_is_kept(void **state)
 }
 
 /* A request has used the share for 256 seconds of the old rate. */
-static void new_rate_is_used_at_once(void **state)
+T_TEST(new_rate_is_used_at_once)
 {
 	const struct rbp_arg args[] = { { "bps", NULL, 8 * MIB }, { 0 } };
 	struct client large = LARGE(0);
@@ -380,14 +380,4 @@ static void new_rate_is_used_at_once(void **state)
 	assert_in_range(small.cnt, 9000, UINT64_MAX);
 	drain();
 	stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, qos_rows, each_client_gets_its_share);
-	T_ADD_ROWS(&t, qos_rows, rate_is_kept);
-	T_ADD(&t, new_rate_is_used_at_once);
-	return t_run(&t);
 }

@@ -203,7 +203,7 @@ static const struct location_row location_rows[] = {
 	  NULL, NULL },
 };
 
-static void location(void **state)
+T_ROWS(location, location_rows)
 {
 	const struct location_row *row = *state;
 	int err;
@@ -267,7 +267,7 @@ static const struct failure_row failure_rows[] = {
 	{ "no watch", "rbd_update_watch", -EIO, "cannot watch the image" },
 };
 
-static void failure(void **state)
+T_ROWS(failure, failure_rows)
 {
 	const struct failure_row *row = *state;
 
@@ -280,7 +280,7 @@ static void failure(void **state)
 }
 
 /* Older versions of Ceph lack these. */
-static void optional_settings(void **state)
+T_TEST(optional_settings)
 {
 	begin();
 	t_ceph.failing = "objecter_timeout";
@@ -404,7 +404,7 @@ static const struct args_row args_rows[] = {
 	  NULL },
 };
 
-static void args(void **state)
+T_ROWS(args, args_rows)
 {
 	const struct args_row *row = *state;
 	int err;
@@ -451,7 +451,7 @@ static const struct info_row info_rows[] = {
 	  READS | RBP_CAN_FUA },
 };
 
-static void info(void **state)
+T_ROWS(info, info_rows)
 {
 	const struct info_row *row = *state;
 	uint64_t bytes = 0;
@@ -498,7 +498,7 @@ static const struct io_row io_rows[] = {
 	  "zero 4096@512\n" },
 };
 
-static void io(void **state)
+T_ROWS(io, io_rows)
 {
 	const struct io_row *row = *state;
 	const struct rbp_io io_of_row = { .op = row->op,
@@ -543,7 +543,7 @@ static const struct error_row error_rows[] = {
 	  -ETIMEDOUT, false, DISK_LEN, -EIO },
 };
 
-static void error(void **state)
+T_ROWS(error, error_rows)
 {
 	const struct error_row *row = *state;
 	const struct rbp_io io_of_row = {
@@ -582,7 +582,7 @@ static const struct doubt_row doubt_rows[] = {
 
 /* The cluster may still get a write that has timed out, after newer ones of the
  * next client, if the client that has sent it is not shut out. */
-static void late_write_is_shut_out(void **state)
+T_ROWS(late_write_is_shut_out, doubt_rows)
 {
 	const struct doubt_row *row = *state;
 	const struct rbp_io io_of_row = { .op = row->op,
@@ -666,7 +666,7 @@ static const struct extent_row extent_rows[] = {
 	  1 },
 };
 
-static void extent(void **state)
+T_ROWS(extent, extent_rows)
 {
 	const struct extent_row *row = *state;
 	const struct rbp_io ask = { .op = RBP_EXTENT,
@@ -691,7 +691,7 @@ static void wait_for_size(void)
 		t_host_turn(&host);
 }
 
-static void image_grows(void **state)
+T_TEST(image_grows)
 {
 	uint64_t bytes;
 
@@ -706,7 +706,7 @@ static void image_grows(void **state)
 
 /* librbd finds no data behind the end. Reads there fail, and who skips holes
  * would take them for zeroes. */
-static void missing_blocks_of_a_shrunk_image_are_no_hole(void **state)
+T_TEST(missing_blocks_of_a_shrunk_image_are_no_hole)
 {
 	static const struct t_ceph_piece none[1];
 	const struct rbp_io asks[] = {
@@ -730,7 +730,7 @@ static void missing_blocks_of_a_shrunk_image_are_no_hole(void **state)
 }
 
 /* The thread runs an extent after it has looked at the size. */
-static void size_is_not_known(void **state)
+T_TEST(size_is_not_known)
 {
 	const struct rbp_io ask = { .op = RBP_EXTENT, .len = 512 };
 	struct t_request r;
@@ -758,7 +758,7 @@ static const struct args two = { .timeout_s = 30,
 				 .failover = "auto",
 				 .after_s = 7 };
 
-static void gateway_is_asked(void **state)
+T_TEST(gateway_is_asked)
 {
 	struct rbp_io io_of_gateway = { .op = RBP_READ,
 					.len = 512,
@@ -838,7 +838,7 @@ static const struct check_row check_rows[] = {
 
 /* librbd may have answered from memory, after another target has fenced this one
  * and has written there. */
-static void answer_from_memory_is_checked(void **state)
+T_ROWS(answer_from_memory_is_checked, check_rows)
 {
 	const struct check_row *row = *state;
 	const struct rbp_io io_of_row = { .op = row->op,
@@ -869,7 +869,7 @@ static void answer_from_memory_is_checked(void **state)
 
 /* librbd may have read the parent of a clone in place of an object that another
  * target has written in the meantime. */
-static void answer_of_a_parent_is_checked(void **state)
+T_TEST(answer_of_a_parent_is_checked)
 {
 	static const struct t_ceph_piece none[1];
 	const struct rbp_io inside = {
@@ -901,7 +901,7 @@ static void answer_of_a_parent_is_checked(void **state)
 }
 
 /* Without other targets, nobody else writes. */
-static void answer_from_memory_is_good_without_gateways(void **state)
+T_TEST(answer_from_memory_is_good_without_gateways)
 {
 	const struct rbp_io unmap = { .op = RBP_UNMAP, .len = 4096 };
 	struct t_request r;
@@ -913,7 +913,7 @@ static void answer_from_memory_is_good_without_gateways(void **state)
 }
 
 /* An answer counts for the I/Os that had ended before its request was sent. */
-static void check_is_for_older_answers(void **state)
+T_TEST(check_is_for_older_answers)
 {
 	const struct rbp_io unmap = { .op = RBP_UNMAP, .len = 4096 };
 	struct t_request r[3];
@@ -938,7 +938,7 @@ static void check_is_for_older_answers(void **state)
 	stop();
 }
 
-static void gateway_does_not_start(void **state)
+T_TEST(gateway_does_not_start)
 {
 	begin();
 	gateway.err = -EBUSY;
@@ -948,7 +948,7 @@ static void gateway_does_not_start(void **state)
 }
 
 /* The cache of a fenced gateway is lost without word. */
-static void gateway_with_a_cache(void **state)
+T_TEST(gateway_with_a_cache)
 {
 	begin();
 	t_ceph.has_cache = true;
@@ -963,7 +963,7 @@ static void gateway_with_a_cache(void **state)
 }
 
 /* The metadata of an image overrides our settings. */
-static void gateway_needs_a_fence(void **state)
+T_TEST(gateway_needs_a_fence)
 {
 	static const struct args alone = { .gateway = 1, .gateways = 1 };
 
@@ -1002,7 +1002,7 @@ static const struct reopen_row reopen_rows[] = {
 };
 
 /* A fenced gateway opens the image again. After an error, it tries again. */
-static void reopen(void **state)
+T_ROWS(reopen, reopen_rows)
 {
 	const struct reopen_row *row = *state;
 	char text[256] = "";
@@ -1032,7 +1032,7 @@ static void reopen(void **state)
 /* ---- notes ---- */
 
 /* A target without gateway= does not go by what gateways have noted. */
-static void notes_of_gateways_are_logged(void **state)
+T_TEST(notes_of_gateways_are_logged)
 {
 	begin();
 	assert_int_equal(open_volume("pool/image", &usual, false), 0);
@@ -1045,33 +1045,4 @@ static void notes_of_gateways_are_logged(void **state)
 	assert_non_null(strstr(host.log, "reservations of targets with"));
 	assert_non_null(strstr(t_ceph.log, "rbd_header.abc"));
 	stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, location_rows, location);
-	T_ADD_ROWS(&t, failure_rows, failure);
-	T_ADD(&t, optional_settings);
-	T_ADD_ROWS(&t, args_rows, args);
-	T_ADD_ROWS(&t, info_rows, info);
-	T_ADD_ROWS(&t, io_rows, io);
-	T_ADD_ROWS(&t, error_rows, error);
-	T_ADD_ROWS(&t, doubt_rows, late_write_is_shut_out);
-	T_ADD_ROWS(&t, extent_rows, extent);
-	T_ADD(&t, image_grows);
-	T_ADD(&t, missing_blocks_of_a_shrunk_image_are_no_hole);
-	T_ADD(&t, size_is_not_known);
-	T_ADD(&t, gateway_is_asked);
-	T_ADD_ROWS(&t, check_rows, answer_from_memory_is_checked);
-	T_ADD(&t, answer_of_a_parent_is_checked);
-	T_ADD(&t, answer_from_memory_is_good_without_gateways);
-	T_ADD(&t, check_is_for_older_answers);
-	T_ADD(&t, gateway_does_not_start);
-	T_ADD(&t, gateway_with_a_cache);
-	T_ADD(&t, gateway_needs_a_fence);
-	T_ADD_ROWS(&t, reopen_rows, reopen);
-	T_ADD(&t, notes_of_gateways_are_logged);
-	return t_run(&t);
 }

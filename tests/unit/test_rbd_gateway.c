@@ -190,7 +190,7 @@ static int ask(void (*how)(struct rbdp_gateway *, struct rbp_io *),
 	return t_host_result(&host, &r);
 }
 
-static void fenced_gateway_reports_the_notes_as_a_standby(void **state)
+T_TEST(fenced_gateway_reports_the_notes_as_a_standby)
 {
 	start();
 	be_fenced();
@@ -201,7 +201,7 @@ static void fenced_gateway_reports_the_notes_as_a_standby(void **state)
 	stop();
 }
 
-static void fenced_gateway_without_an_image_sends_initiators_away(void **state)
+T_TEST(fenced_gateway_without_an_image_sends_initiators_away)
 {
 	start();
 	reopen_error = -ENOENT;
@@ -215,7 +215,7 @@ static void fenced_gateway_without_an_image_sends_initiators_away(void **state)
 	stop();
 }
 
-static void fenced_gateway_puts_notes_as_a_standby(void **state)
+T_TEST(fenced_gateway_puts_notes_as_a_standby)
 {
 	start();
 	be_fenced();
@@ -225,7 +225,7 @@ static void fenced_gateway_puts_notes_as_a_standby(void **state)
 	stop();
 }
 
-static void notes_of_another_are_not_replaced(void **state)
+T_TEST(notes_of_another_are_not_replaced)
 {
 	start();
 	be_fenced();
@@ -236,7 +236,7 @@ static void notes_of_another_are_not_replaced(void **state)
 }
 
 /* The OSD has put them, but its answer did not arrive before the fence. */
-static void notes_that_are_put_count_once(void **state)
+T_TEST(notes_that_are_put_count_once)
 {
 	start();
 	notes.put_done = true;
@@ -247,7 +247,7 @@ static void notes_that_are_put_count_once(void **state)
 	stop();
 }
 
-static void fenced_gateway_becomes_active_again(void **state)
+T_TEST(fenced_gateway_becomes_active_again)
 {
 	start();
 	be_fenced();
@@ -303,7 +303,7 @@ static const struct beat_row beat_rows[] = {
 	{ "no number", "x", OTHER, 0, true },
 };
 
-static void beat(void **state)
+T_ROWS(beat, beat_rows)
 {
 	const struct beat_row *row = *state;
 
@@ -318,7 +318,7 @@ static void beat(void **state)
 }
 
 /* A beat of another one makes the active one look at its lock. */
-static void claim_is_checked(void **state)
+T_TEST(claim_is_checked)
 {
 	start();
 	hear(OTHER, "2");
@@ -357,7 +357,7 @@ static const struct silence_row silence_rows[] = {
 	  RBDP_ACTIVE },
 };
 
-static void silence(void **state)
+T_ROWS(silence, silence_rows)
 {
 	const struct silence_row *row = *state;
 	struct timespec now;
@@ -378,7 +378,7 @@ static void silence(void **state)
 	stop();
 }
 
-static void image_is_let_go(void **state)
+T_TEST(image_is_let_go)
 {
 	const struct rbp_io io = { 0 }; /* offset 0 */
 	struct t_request r;
@@ -397,7 +397,7 @@ static void image_is_let_go(void **state)
 
 /* A write that has timed out may still be on its way. If the lock was free, the
  * next target would fence nobody. */
-static void lock_is_not_given_back_in_doubt(void **state)
+T_TEST(lock_is_not_given_back_in_doubt)
 {
 	const struct rbp_io io = { 0 }; /* offset 0 */
 	struct t_request r;
@@ -421,7 +421,7 @@ static void lock_is_not_given_back_in_doubt(void **state)
 	assert_int_equal(t_ceph.released_cnt, 0);
 }
 
-static void lock_cannot_be_taken(void **state)
+T_TEST(lock_cannot_be_taken)
 {
 	begin();
 	start_as(/* active= */ false);
@@ -454,7 +454,7 @@ static const struct start_row start_rows[] = {
 	{ "notes that nobody can read", NULL, false, -EBADMSG, -EBADMSG },
 };
 
-static void no_start(void **state)
+T_ROWS(no_start, start_rows)
 {
 	const struct start_row *row = *state;
 	const struct rbdp_msg msg = { NULL, 0 };
@@ -468,7 +468,7 @@ static void no_start(void **state)
 
 /* ---- I/O ---- */
 
-static void io_needs_the_lock(void **state)
+T_TEST(io_needs_the_lock)
 {
 	struct rbp_paths paths = { .size = sizeof(paths) };
 	struct rbp_io io = { .op = RBP_READ };
@@ -512,7 +512,7 @@ static const struct judge_row judge_rows[] = {
 	  "rbd_is_exclusive_lock_owner", -EIO },
 };
 
-static void judge(void **state)
+T_ROWS(judge, judge_rows)
 {
 	const struct judge_row *row = *state;
 	const struct rbp_io io = { 0 };
@@ -545,7 +545,7 @@ static const struct cut_row cut_rows[] = {
 };
 
 /* Another one may have taken over: initiators must try it. */
-static void gateway_that_is_cut_off_is_not_active(void **state)
+T_ROWS(gateway_that_is_cut_off_is_not_active, cut_rows)
 {
 	const struct cut_row *row = *state;
 	struct rbp_paths paths = { .size = sizeof(paths) };
@@ -599,7 +599,7 @@ static const struct news_row news_rows[] = {
 };
 
 /* The owner of the lock answers only when it goes by the notes. */
-static void news(void **state)
+T_ROWS(news, news_rows)
 {
 	const struct news_row *row = *state;
 
@@ -625,7 +625,7 @@ static void news(void **state)
 /* The cluster's default, an hour, is too short for a machine that is paused. */
 #define YEAR_S (365u * 86400)
 
-static void fence_lasts(void **state)
+T_TEST(fence_lasts)
 {
 	start();
 	assert_int_equal(t_ceph.fence_s, YEAR_S);
@@ -643,7 +643,7 @@ static void fence_lasts(void **state)
 }
 
 /* The host logs an error each time. */
-static void notes_that_cannot_be_read_are_not_read_each_second(void **state)
+T_TEST(notes_that_cannot_be_read_are_not_read_each_second)
 {
 	start();
 	host.notes_res = -EBADMSG;
@@ -666,7 +666,7 @@ static void notes_that_cannot_be_read_are_not_read_each_second(void **state)
 }
 
 /* Its answer would be sent through a pool that is closed. */
-static void news_that_come_while_the_watch_ends_get_no_answer(void **state)
+T_TEST(news_that_come_while_the_watch_ends_get_no_answer)
 {
 	start();
 	let_it_turn();
@@ -697,7 +697,7 @@ static const struct spread_row spread_rows[] = {
 };
 
 /* A standby puts notes. An owner that may write by the old ones is fenced. */
-static void standby_puts_notes(void **state)
+T_ROWS(standby_puts_notes, spread_rows)
 {
 	const struct spread_row *row = *state;
 
@@ -714,7 +714,7 @@ static void standby_puts_notes(void **state)
 }
 
 /* The put ends when older commands have ended here. */
-static void put_waits_for_the_host(void **state)
+T_TEST(put_waits_for_the_host)
 {
 	const struct rbp_io io = { .version = 1,
 				   .buf = (void *)"new",
@@ -733,33 +733,4 @@ static void put_waits_for_the_host(void **state)
 	assert_int_equal(t_host_result(&host, &r), 0);
 	host.notes_res = 0;
 	stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, fenced_gateway_reports_the_notes_as_a_standby);
-	T_ADD(&t, fenced_gateway_without_an_image_sends_initiators_away);
-	T_ADD(&t, fenced_gateway_puts_notes_as_a_standby);
-	T_ADD(&t, notes_of_another_are_not_replaced);
-	T_ADD(&t, notes_that_are_put_count_once);
-	T_ADD(&t, fenced_gateway_becomes_active_again);
-	T_ADD_ROWS(&t, beat_rows, beat);
-	T_ADD(&t, claim_is_checked);
-	T_ADD_ROWS(&t, silence_rows, silence);
-	T_ADD(&t, image_is_let_go);
-	T_ADD(&t, lock_is_not_given_back_in_doubt);
-	T_ADD(&t, lock_cannot_be_taken);
-	T_ADD_ROWS(&t, start_rows, no_start);
-	T_ADD(&t, io_needs_the_lock);
-	T_ADD_ROWS(&t, judge_rows, judge);
-	T_ADD_ROWS(&t, cut_rows, gateway_that_is_cut_off_is_not_active);
-	T_ADD_ROWS(&t, news_rows, news);
-	T_ADD(&t, notes_that_cannot_be_read_are_not_read_each_second);
-	T_ADD(&t, news_that_come_while_the_watch_ends_get_no_answer);
-	T_ADD(&t, fence_lasts);
-	T_ADD_ROWS(&t, spread_rows, standby_puts_notes);
-	T_ADD(&t, put_waits_for_the_host);
-	return t_run(&t);
 }

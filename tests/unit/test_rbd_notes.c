@@ -77,7 +77,7 @@ static const struct notes_row notes_rows[] = {
 	  NULL },
 };
 
-static void read_notes(void **state)
+T_ROWS(read_notes, notes_rows)
 {
 	const struct notes_row *row = *state;
 	static struct rbdp_notes notes;
@@ -102,7 +102,7 @@ static void read_notes(void **state)
 }
 
 /* A write of the first version expects that there is none. */
-static void put_notes(void **state)
+T_TEST(put_notes)
 {
 	t_ceph_begin();
 	assert_int_equal(rbdp_notes_put(NULL, "header", 0, "one", 3), 0);
@@ -142,7 +142,7 @@ static const struct news_row news_rows[] = {
 };
 
 /* What is good is encoded to the same bytes. */
-static void news(void **state)
+T_ROWS(news, news_rows)
 {
 	const struct news_row *row = *state;
 	/* Not longer: ASan checks. */
@@ -162,14 +162,4 @@ static void news(void **state)
 		assert_int_equal(n.version, row->bytes ? 258 : 1);
 	}
 	free(bytes);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, notes_rows, read_notes);
-	T_ADD(&t, put_notes);
-	T_ADD_ROWS(&t, news_rows, news);
-	return t_run(&t);
 }

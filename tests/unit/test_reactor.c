@@ -11,8 +11,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +19,8 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "tests/lib/t_table.h"
 
 struct config {
 	const char *name;
@@ -146,7 +145,7 @@ static void queue_nop(struct reactor *r, struct counted_op *c)
 	reactor_prep_done(sqe, &c->op);
 }
 
-static void what_was_queued_before_it_runs_completes(void **state)
+T_ROWS(what_was_queued_before_it_runs_completes, configs)
 {
 	struct reactor *r = make(state);
 	struct counted_op nop = { .stop = r };
@@ -158,7 +157,7 @@ static void what_was_queued_before_it_runs_completes(void **state)
 	reactor_destroy(r);
 }
 
-static void an_operation_beside_the_list_is_refused(void **state)
+T_ROWS(an_operation_beside_the_list_is_refused, configs)
 {
 	const struct config *c = *state;
 	struct reactor *r = make(state);
@@ -172,7 +171,7 @@ static void an_operation_beside_the_list_is_refused(void **state)
 	reactor_destroy(r);
 }
 
-static void a_cancelled_operation_completes_as_such(void **state)
+T_ROWS(a_cancelled_operation_completes_as_such, configs)
 {
 	struct reactor *r = make(state);
 	struct counted_op op = { .op.done = count_op, .stop = r };
@@ -194,7 +193,7 @@ static void a_cancelled_operation_completes_as_such(void **state)
 	reactor_destroy(r);
 }
 
-static void completions_come_without_waiting(void **state)
+T_ROWS(completions_come_without_waiting, configs)
 {
 	struct counted_op op = { .op.done = count_op };
 	int fd = eventfd(0, EFD_CLOEXEC);
@@ -232,7 +231,7 @@ static void pour(struct reactor_msg *msg)
 		queue_nop(f->r, &f->nops[i]);
 }
 
-static void more_than_fits_the_queues_completes_once_each(void **state)
+T_ROWS(more_than_fits_the_queues_completes_once_each, configs)
 {
 	static struct flood f;
 
@@ -251,7 +250,7 @@ static void more_than_fits_the_queues_completes_once_each(void **state)
 
 /* The first entry of a chain fails, so the others must be cancelled. They would
  * not be cancelled if the chain had been cut. */
-static void a_chain_with_reserved_room_is_not_cut(void **state)
+T_ROWS(a_chain_with_reserved_room_is_not_cut, configs)
 {
 	struct reactor *r = make_sized(state, 4);
 	struct counted_op filler[3] = { 0 };
@@ -300,7 +299,7 @@ static int rw_fixed(struct reactor *r, bool is_write, int file, int buffer,
 	return op.res;
 }
 
-static void fixed_buffers_and_files_serve_until_removed(void **state)
+T_ROWS(fixed_buffers_and_files_serve_until_removed, configs)
 {
 	struct reactor *r = make(state);
 	char *a = aligned_alloc(4096, 4096);
@@ -333,7 +332,7 @@ static void fixed_buffers_and_files_serve_until_removed(void **state)
 	free(b);
 }
 
-static void bad_buffers_and_files_are_refused(void **state)
+T_ROWS(bad_buffers_and_files_are_refused, configs)
 {
 	struct reactor *r = make(state);
 	static char buf[4096];
@@ -408,7 +407,7 @@ static void *send_numbered(void *arg)
 	return NULL;
 }
 
-static void messages_of_a_sender_keep_their_order(void **state)
+T_ROWS(messages_of_a_sender_keep_their_order, configs)
 {
 	struct storm storm = { .r = make(state),
 			       .in_order = true,
@@ -455,7 +454,7 @@ static void hit(struct reactor_msg *msg)
 	reactor_stop(b->sides[1]);
 }
 
-static void no_wake_up_is_lost_between_reactors(void **state)
+T_ROWS(no_wake_up_is_lost_between_reactors, configs)
 {
 	struct ball b = { .msg.run = hit };
 	pthread_t thread;
@@ -488,7 +487,7 @@ static void send_again(struct reactor_msg *msg)
 		queue_nop(m->r, &m->nop);
 }
 
-static void a_message_to_oneself_runs_next_turn(void **state)
+T_ROWS(a_message_to_oneself_runs_next_turn, configs)
 {
 	struct self_msg m = { .msg.run = send_again, .left = 3 };
 	struct reactor *r = make(state);
@@ -509,7 +508,7 @@ static void a_message_to_oneself_runs_next_turn(void **state)
 
 /* ---- stopping, ownership ---- */
 
-static void a_stop_before_the_run_ends_it(void **state)
+T_ROWS(a_stop_before_the_run_ends_it, configs)
 {
 	struct reactor *r = make(state);
 
@@ -520,7 +519,7 @@ static void a_stop_before_the_run_ends_it(void **state)
 	reactor_destroy(r);
 }
 
-static void another_thread_stops_it_asleep_or_not(void **state)
+T_ROWS(another_thread_stops_it_asleep_or_not, configs)
 {
 	for (unsigned int i = 0; i < 200; i++) {
 		struct reactor *r = make(state);
@@ -547,7 +546,7 @@ static void ask_is_mine(struct reactor_msg *msg)
 	ring_bell(a->bell);
 }
 
-static void it_belongs_to_the_thread_that_runs_it(void **state)
+T_ROWS(it_belongs_to_the_thread_that_runs_it, configs)
 {
 	struct asked a = { .msg.run = ask_is_mine, .is_mine = -1 };
 	uint64_t cnt;
@@ -613,7 +612,7 @@ static void set_timer(struct reactor *r, struct test_timer *t, uint64_t ms)
 	reactor_timer_set(r, &t->timer, ms);
 }
 
-static void timers_fire_in_order_and_not_early(void **state)
+T_ROWS(timers_fire_in_order_and_not_early, configs)
 {
 	static const uint64_t delays_ms[] = { 9, 3, 12, 3, 0, 6 };
 	static const unsigned int order[] = { 5, 2, 6, 3, 1, 4 };
@@ -632,7 +631,7 @@ static void timers_fire_in_order_and_not_early(void **state)
 	reactor_destroy(r);
 }
 
-static void a_timer_set_again_fires_once_and_later(void **state)
+T_ROWS(a_timer_set_again_fires_once_and_later, configs)
 {
 	struct test_timer early = { .last = false };
 	struct test_timer moved = { .last = true };
@@ -649,7 +648,7 @@ static void a_timer_set_again_fires_once_and_later(void **state)
 	reactor_destroy(r);
 }
 
-static void a_timer_stops_another_that_is_due_too(void **state)
+T_ROWS(a_timer_stops_another_that_is_due_too, configs)
 {
 	struct test_timer victim = { .last = false };
 	struct test_timer killer = { .stops = &victim };
@@ -667,7 +666,7 @@ static void a_timer_stops_another_that_is_due_too(void **state)
 	reactor_destroy(r);
 }
 
-static void a_timer_may_set_itself_again_at_once(void **state)
+T_ROWS(a_timer_may_set_itself_again_at_once, configs)
 {
 	struct test_timer t = { .again = 5, .last = true };
 	struct reactor *r = make(state);
@@ -755,7 +754,7 @@ static uint64_t real_us(void)
 
 /* What has arrived during the stop is read first, and its time does not
  * count. */
-static void a_timer_is_not_due_because_of_a_stop(void **state)
+T_ROWS(a_timer_is_not_due_because_of_a_stop, configs)
 {
 	const struct config *c = *state;
 	struct test_watch w = { .stop_at = 1 };
@@ -793,7 +792,7 @@ static void a_timer_is_not_due_because_of_a_stop(void **state)
 	close(fds[1]);
 }
 
-static void a_timer_fires_though_each_turn_is_late(void **state)
+T_ROWS(a_timer_fires_though_each_turn_is_late, configs)
 {
 	const struct config *c = *state;
 	struct test_timer t = { .cnt = 0 };
@@ -835,7 +834,7 @@ static void *write_slowly(void *arg)
 	return NULL;
 }
 
-static void a_watch_sees_every_edge(void **state)
+T_ROWS(a_watch_sees_every_edge, configs)
 {
 	struct test_watch w = { .stop_at = 70000 };
 	struct reactor *r = make(state);
@@ -859,7 +858,7 @@ static void a_watch_sees_every_edge(void **state)
 
 /* Events keep coming while the watch ends: the cancellation meets the poll in
  * each of its states. */
-static void a_watch_stops_amid_events(void **state)
+T_ROWS(a_watch_stops_amid_events, configs)
 {
 	struct reactor *r = make(state);
 
@@ -882,7 +881,7 @@ static void a_watch_stops_amid_events(void **state)
 	reactor_destroy(r);
 }
 
-static void a_watch_stopped_at_once_is_stopped(void **state)
+T_ROWS(a_watch_stopped_at_once_is_stopped, configs)
 {
 	struct test_watch w = { .stop_at = SIZE_MAX };
 	struct reactor *r = make(state);
@@ -902,7 +901,7 @@ static void a_watch_stopped_at_once_is_stopped(void **state)
 	reactor_destroy(r);
 }
 
-static void a_watch_of_no_file_says_so_once(void **state)
+T_ROWS(a_watch_of_no_file_says_so_once, configs)
 {
 	struct test_watch w = { .stop_at = SIZE_MAX };
 	struct reactor *r = make(state);
@@ -963,7 +962,7 @@ static void run_to_rest(struct reactor *r)
 }
 
 /* Each time, the reader takes one of ten bytes. */
-static void a_level_is_told_until_it_falls(void **state)
+T_ROWS(a_level_is_told_until_it_falls, configs)
 {
 	struct reactor *r = make(state);
 	struct test_level t = { 0 };
@@ -988,7 +987,7 @@ static void a_level_is_told_until_it_falls(void **state)
 
 /* A socket is writable, which is reported at once. After that the watch waits
  * only for readable data. */
-static void a_level_watches_for_other_events(void **state)
+T_ROWS(a_level_watches_for_other_events, configs)
 {
 	struct reactor *r = make(state);
 	struct test_level t = { .then = POLLIN };
@@ -1023,7 +1022,7 @@ static void a_level_watches_for_other_events(void **state)
 	reactor_destroy(r);
 }
 
-static void a_level_may_be_removed_at_any_time(void **state)
+T_ROWS(a_level_may_be_removed_at_any_time, configs)
 {
 	struct reactor *r = make(state);
 	int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
@@ -1050,7 +1049,7 @@ static void a_level_may_be_removed_at_any_time(void **state)
 	reactor_destroy(r);
 }
 
-static void a_level_of_no_file_says_so_once(void **state)
+T_ROWS(a_level_of_no_file_says_so_once, configs)
 {
 	struct reactor *r = make(state);
 	struct test_level t = { 0 };
@@ -1096,7 +1095,7 @@ static void messages_still_wake(struct reactor *r)
 
 /* 64 watches and 32 completion entries: the kernel ends some of the polls. One
  * of them is the poll for messages, because it comes last. */
-static void watches_survive_a_full_completion_queue(void **state)
+T_ROWS(watches_survive_a_full_completion_queue, configs)
 {
 	struct reactor *r = make_sized(state, 4);
 	struct reactor_msg msg = { .run = run_nothing };
@@ -1220,7 +1219,7 @@ static int wait_a_little(struct reactor *r)
 	return reactor_run_once(r, 2);
 }
 
-static void a_poller_is_armed_before_sleeping(void **state)
+T_ROWS(a_poller_is_armed_before_sleeping, configs)
 {
 	struct test_poller p = { .work = 1 };
 	struct reactor *r = make(state);
@@ -1237,7 +1236,7 @@ static void a_poller_is_armed_before_sleeping(void **state)
 	reactor_destroy(r);
 }
 
-static void work_found_while_arming_prevents_sleep(void **state)
+T_ROWS(work_found_while_arming_prevents_sleep, configs)
 {
 	struct test_poller p = { .arm_fails = true };
 	struct reactor *r = make(state);
@@ -1250,7 +1249,7 @@ static void work_found_while_arming_prevents_sleep(void **state)
 	reactor_destroy(r);
 }
 
-static void work_that_came_before_arming_is_found(void **state)
+T_ROWS(work_that_came_before_arming_is_found, configs)
 {
 	struct test_poller p = { .late_work = 3 };
 	struct reactor *r = make(state);
@@ -1263,7 +1262,7 @@ static void work_that_came_before_arming_is_found(void **state)
 	reactor_destroy(r);
 }
 
-static void a_flush_that_makes_work_makes_a_turn(void **state)
+T_ROWS(a_flush_that_makes_work_makes_a_turn, configs)
 {
 	struct test_poller p = { .more = 3 };
 	struct reactor *r = make(state);
@@ -1283,7 +1282,7 @@ struct remove_case {
 	unsigned int polls[3];
 };
 
-static void pollers_may_go_and_come_amid_a_walk(void **state)
+T_ROWS(pollers_may_go_and_come_amid_a_walk, configs)
 {
 	static const struct remove_case cases[] = {
 		{ 0, { 1, 2, 2 } },
@@ -1345,7 +1344,7 @@ static void sleeps_while_awaiting(void **state, const struct await_case *c)
 	reactor_destroy(r);
 }
 
-static void a_single_answer_that_comes_soon_is_polled_for(void **state)
+T_ROWS(a_single_answer_that_comes_soon_is_polled_for, configs)
 {
 	static const struct await_case cases[] = {
 		{ "one, as soon as the last", LONG_US, true, 0, 1, false },
@@ -1416,7 +1415,7 @@ static void polls_longer(void **state, const struct late_case *c)
 	reactor_destroy(r);
 }
 
-static void what_came_a_little_late_is_polled_for_longer(void **state)
+T_ROWS(what_came_a_little_late_is_polled_for_longer, configs)
 {
 	static const struct late_case cases[] = {
 		{ "at once", 0, true },
@@ -1432,7 +1431,7 @@ static void what_came_a_little_late_is_polled_for_longer(void **state)
 
 /* ---- what it costs ---- */
 
-static void polling_makes_no_system_calls(void **state)
+T_ROWS(polling_makes_no_system_calls, configs)
 {
 	struct test_poller p = { .work = 0 };
 	struct reactor *r = make(state);
@@ -1453,7 +1452,7 @@ static void polling_makes_no_system_calls(void **state)
 }
 
 /* Runs until a timer ends the run. */
-static void idle_means_asleep(void **state)
+T_ROWS(idle_means_asleep, configs)
 {
 	struct test_poller p = { .work = 0 };
 	struct test_timer t = { .last = true };
@@ -1497,7 +1496,7 @@ static void queue_next(struct reactor_op *op, int res, unsigned int cqe_flags)
 	reactor_prep_done(sqe, op);
 }
 
-static void submitting_and_waiting_is_one_system_call(void **state)
+T_ROWS(submitting_and_waiting_is_one_system_call, configs)
 {
 	struct chained_op o = { .op.done = queue_next,
 				.moment.tv_nsec = 100000,
@@ -1571,7 +1570,7 @@ static bool is_readable(struct reactor *r, int timeout_ms)
 
 /* It depends on chance whether the trigger comes before poll() or while it
  * waits. */
-static void the_descriptor_tells_of_what_is_to_do(void **state)
+T_ROWS(the_descriptor_tells_of_what_is_to_do, configs)
 {
 	struct test_watch w = { .stop_at = SIZE_MAX };
 	struct trigger_thread t = { .msg.run = run_nothing };
@@ -1616,7 +1615,7 @@ static void the_descriptor_tells_of_what_is_to_do(void **state)
 	reactor_destroy(t.r);
 }
 
-static void the_descriptor_tells_of_timers(void **state)
+T_ROWS(the_descriptor_tells_of_timers, configs)
 {
 	struct test_timer late = { .last = false };
 	struct test_timer soon = { .last = false };
@@ -1642,7 +1641,7 @@ static void the_descriptor_tells_of_timers(void **state)
 	reactor_destroy(r);
 }
 
-static void the_descriptor_tells_after_arming(void **state)
+T_ROWS(the_descriptor_tells_after_arming, configs)
 {
 	struct test_poller p = { .work = 0 };
 	struct reactor *r = make_pollable(state);
@@ -1654,7 +1653,7 @@ static void the_descriptor_tells_after_arming(void **state)
 	reactor_destroy(r);
 }
 
-static void refused_ring_says_what_helps(void **state)
+T_ROWS(refused_ring_says_what_helps, configs)
 {
 	assert_non_null(strstr(reactor_create_hint(-EMFILE), "ulimit -n"));
 	assert_non_null(strstr(reactor_create_hint(-ENOMEM), "ulimit -l"));
@@ -1662,60 +1661,6 @@ static void refused_ring_says_what_helps(void **state)
 }
 
 /* ---- main ---- */
-
-#define TEST(f)       \
-	{             \
-#f, f \
-	}
-
-static const struct {
-	const char *name;
-	void (*run)(void **state);
-} cases[] = {
-	TEST(what_was_queued_before_it_runs_completes),
-	TEST(an_operation_beside_the_list_is_refused),
-	TEST(a_cancelled_operation_completes_as_such),
-	TEST(completions_come_without_waiting),
-	TEST(more_than_fits_the_queues_completes_once_each),
-	TEST(a_chain_with_reserved_room_is_not_cut),
-	TEST(fixed_buffers_and_files_serve_until_removed),
-	TEST(bad_buffers_and_files_are_refused),
-	TEST(messages_of_a_sender_keep_their_order),
-	TEST(no_wake_up_is_lost_between_reactors),
-	TEST(a_message_to_oneself_runs_next_turn),
-	TEST(a_stop_before_the_run_ends_it),
-	TEST(another_thread_stops_it_asleep_or_not),
-	TEST(it_belongs_to_the_thread_that_runs_it),
-	TEST(timers_fire_in_order_and_not_early),
-	TEST(a_timer_set_again_fires_once_and_later),
-	TEST(a_timer_stops_another_that_is_due_too),
-	TEST(a_timer_may_set_itself_again_at_once),
-	TEST(a_timer_is_not_due_because_of_a_stop),
-	TEST(a_timer_fires_though_each_turn_is_late),
-	TEST(a_watch_sees_every_edge),
-	TEST(a_watch_stops_amid_events),
-	TEST(a_watch_stopped_at_once_is_stopped),
-	TEST(a_watch_of_no_file_says_so_once),
-	TEST(a_level_is_told_until_it_falls),
-	TEST(a_level_watches_for_other_events),
-	TEST(a_level_may_be_removed_at_any_time),
-	TEST(a_level_of_no_file_says_so_once),
-	TEST(watches_survive_a_full_completion_queue),
-	TEST(a_poller_is_armed_before_sleeping),
-	TEST(work_found_while_arming_prevents_sleep),
-	TEST(work_that_came_before_arming_is_found),
-	TEST(a_flush_that_makes_work_makes_a_turn),
-	TEST(pollers_may_go_and_come_amid_a_walk),
-	TEST(a_single_answer_that_comes_soon_is_polled_for),
-	TEST(what_came_a_little_late_is_polled_for_longer),
-	TEST(polling_makes_no_system_calls),
-	TEST(idle_means_asleep),
-	TEST(submitting_and_waiting_is_one_system_call),
-	TEST(the_descriptor_tells_of_what_is_to_do),
-	TEST(the_descriptor_tells_of_timers),
-	TEST(the_descriptor_tells_after_arming),
-	TEST(refused_ring_says_what_helps),
-};
 
 /* Where io_uring is forbidden, there is nothing to test. */
 static bool have_uring(void)
@@ -1729,27 +1674,11 @@ static bool have_uring(void)
 	return err != -ENOSYS && err != -EPERM;
 }
 
-/* With an argument, only the tests whose name matches this pattern run. */
-int main(int argc, char **argv)
+int main(void)
 {
-	static char names[ARRAY_SIZE(configs) * ARRAY_SIZE(cases)][96];
-	static struct CMUnitTest tests[ARRAY_SIZE(names)];
-	size_t n = 0;
-
 	if (!have_uring()) {
 		puts("1..0 # SKIP the kernel has no io_uring or forbids it");
 		return 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(configs); i++) {
-		for (size_t k = 0; k < ARRAY_SIZE(cases); k++, n++) {
-			snprintf(names[n], sizeof(names[n]), "%s: %s",
-				 configs[i].name, cases[k].name);
-			tests[n].name = names[n];
-			tests[n].test_func = cases[k].run;
-			tests[n].initial_state = (void *)&configs[i];
-		}
-	}
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests_name("reactor", tests, NULL, NULL);
+	return t_run();
 }

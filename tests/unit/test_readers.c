@@ -385,7 +385,8 @@ static void expect_refused(const struct scsi_cdb_info *row,
 					       : SCSI_ASC_NO_ACCESS_RIGHTS);
 }
 
-static void command_of_a_reader_changes_nothing(void **state)
+T_ROWS_CNT(command_of_a_reader_changes_nothing, scsi_cdb_table,
+	   scsi_cdb_table_cnt)
 {
 	const struct scsi_cdb_info *row = *state;
 
@@ -407,7 +408,7 @@ static void command_of_a_reader_changes_nothing(void **state)
 
 /* ---- the command table ---- */
 
-static void table_agrees_with_itself(void **state)
+T_TEST(table_agrees_with_itself)
 {
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
 		const struct scsi_cdb_info *row = &scsi_cdb_table[i];
@@ -434,7 +435,7 @@ static const struct field_case {
 	{ "allow removal", { 0x1e }, true },
 };
 
-static void field_decides(void **state)
+T_ROWS(field_decides, field_cases)
 {
 	const struct field_case *row = *state;
 	struct scene s = scene_begin(RIG_DISK, /* reader= */ true);
@@ -473,7 +474,7 @@ static bool function_changes(uint8_t function, bool reader, uint8_t *ret_code)
 }
 
 /* SRP r16a 6.7: 01h, 02h, 04h, 08h and 40h. No other value is defined. */
-static void function_of_a_reader_changes_nothing(void **state)
+T_TEST(function_of_a_reader_changes_nothing)
 {
 	static const uint8_t functions[] = { 0x00, 0x01, 0x02, 0x03, 0x04,
 					     0x05, 0x08, 0x09, 0x0c, 0x10,
@@ -493,7 +494,7 @@ static void function_of_a_reader_changes_nothing(void **state)
 }
 
 /* SRP_TSK_ABORT_TASK, ABORT_TASK_SET, CLEAR_TASK_SET */
-static void reader_ends_its_own_commands(void **state)
+T_TEST(reader_ends_its_own_commands)
 {
 	static const uint8_t functions[] = { SRP_TSK_ABORT_TASK,
 					     SRP_TSK_ABORT_TASK_SET,
@@ -515,7 +516,7 @@ static void reader_ends_its_own_commands(void **state)
 	}
 }
 
-static void reader_is_told_of_no_reset(void **state)
+T_TEST(reader_is_told_of_no_reset)
 {
 	const uint8_t cdb[16] = { 0xa3, 0x0d, [9] = 4 };
 
@@ -533,7 +534,7 @@ static void reader_is_told_of_no_reset(void **state)
 
 /* Neither the logout of a reader nor a login that replaces it ends anything of
  * other initiators. */
-static void reader_that_comes_and_goes_changes_nothing(void **state)
+T_TEST(reader_that_comes_and_goes_changes_nothing)
 {
 	struct scene s = scene_begin(RIG_DISK, /* reader= */ true);
 	static struct view before;
@@ -556,7 +557,7 @@ static void reader_that_comes_and_goes_changes_nothing(void **state)
 
 /* ",ro" concerns the medium. An initiator that may write still controls the
  * rest. */
-static void volume_that_is_read_only_can_be_reserved(void **state)
+T_TEST(volume_that_is_read_only_can_be_reserved)
 {
 	struct scene s = scene_begin(RIG_DISK, /* reader= */ false);
 	const uint8_t reserve[16] = { 0x16 };
@@ -575,22 +576,4 @@ static void volume_that_is_read_only_can_be_reserved(void **state)
 			  send_cdb(s.actor, RIG_DISK, reserve, 0, 0, 0),
 			  SCSI_STATUS_GOOD);
 	scene_end(&s);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	for (size_t i = 0; i < scsi_cdb_table_cnt; i++)
-		t_add(&t, "command_of_a_reader_changes_nothing",
-		      command_of_a_reader_changes_nothing,
-		      scsi_cdb_table[i].name, &scsi_cdb_table[i]);
-	T_ADD(&t, table_agrees_with_itself);
-	T_ADD_ROWS(&t, field_cases, field_decides);
-	T_ADD(&t, function_of_a_reader_changes_nothing);
-	T_ADD(&t, reader_ends_its_own_commands);
-	T_ADD(&t, reader_is_told_of_no_reset);
-	T_ADD(&t, reader_that_comes_and_goes_changes_nothing);
-	T_ADD(&t, volume_that_is_read_only_can_be_reserved);
-	return t_run(&t);
 }

@@ -47,7 +47,7 @@ static unsigned int slabs(void)
 	return length(&pool->room) + length(&pool->full);
 }
 
-static void everyone_gets_what_he_reserved(void **state)
+T_TEST(everyone_gets_what_he_reserved)
 {
 	start(3);
 	get(0, 3 * SLAB);
@@ -67,7 +67,7 @@ static void everyone_gets_what_he_reserved(void **state)
 	assert_int_equal(slabs(), 0);
 }
 
-static void the_last_one_is_used_again(void **state)
+T_TEST(the_last_one_is_used_again)
 {
 	struct request *first;
 
@@ -83,7 +83,7 @@ static void the_last_one_is_used_again(void **state)
 	assert_int_equal(slabs(), 0);
 }
 
-static void memory_goes_with_the_login(void **state)
+T_TEST(memory_goes_with_the_login)
 {
 	start(3);
 	get(0, 10);
@@ -96,7 +96,7 @@ static void memory_goes_with_the_login(void **state)
 }
 
 /* One login leaves while those that remain use the memory of both. */
-static void what_is_in_use_stays(void **state)
+T_TEST(what_is_in_use_stays)
 {
 	start(2);
 	get(0, SLAB + 10);
@@ -113,7 +113,7 @@ static void what_is_in_use_stays(void **state)
 	assert_int_equal(slabs(), 0);
 }
 
-static void a_login_takes_over_what_another_left(void **state)
+T_TEST(a_login_takes_over_what_another_left)
 {
 	struct error e;
 
@@ -129,16 +129,4 @@ static void a_login_takes_over_what_another_left(void **state)
 	request_pool_release(pool);
 	request_pool_release(pool);
 	assert_int_equal(slabs(), 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, everyone_gets_what_he_reserved);
-	T_ADD(&t, the_last_one_is_used_again);
-	T_ADD(&t, memory_goes_with_the_login);
-	T_ADD(&t, what_is_in_use_stays);
-	T_ADD(&t, a_login_takes_over_what_another_left);
-	return t_run(&t);
 }

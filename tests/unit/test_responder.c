@@ -27,7 +27,7 @@ static const struct flood_row {
 	{ "a hundred and eighty hosts", 180, 2 },
 };
 
-static void flood_leaves_answers(void **state)
+T_ROWS(flood_leaves_answers, flood_rows)
 {
 	const struct flood_row *row = *state;
 	unsigned int answers[200] = { 0 };
@@ -47,7 +47,7 @@ static void flood_leaves_answers(void **state)
 	}
 }
 
-static void answers_have_an_end(void **state)
+T_TEST(answers_have_an_end)
 {
 	unsigned int answers = 0;
 
@@ -59,7 +59,7 @@ static void answers_have_an_end(void **state)
 	assert_false(ask(0));
 }
 
-static void endpoints_share_the_reads(void **state)
+T_TEST(endpoints_share_the_reads)
 {
 	struct responder_budget flooded = { .reads = RESPONDER_READS / 4 };
 	struct responder_budget other = { .reads = RESPONDER_READS / 4 - 1 };
@@ -67,14 +67,4 @@ static void endpoints_share_the_reads(void **state)
 	assert_true(responder_budget_is_spent(&flooded, 4));
 	assert_false(responder_budget_is_spent(&other, 4));
 	assert_false(responder_budget_is_spent(&flooded, 3));
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, flood_rows, flood_leaves_answers);
-	T_ADD(&t, answers_have_an_end);
-	T_ADD(&t, endpoints_share_the_reads);
-	return t_run(&t);
 }

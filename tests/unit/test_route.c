@@ -115,7 +115,7 @@ static const struct check_row {
 	  false },
 };
 
-static void check_route(void **state)
+T_ROWS(check_route, check_rows)
 {
 	const struct check_row *r = *state;
 	struct ibv_sa_path_rec path = { .pkey = htobe16(r->pkey) };
@@ -141,7 +141,7 @@ static void check_route(void **state)
 }
 
 /* The kernel reads the record as the standard lays it out. */
-static void a_chosen_level_changes_nothing_else(void **state)
+T_TEST(a_chosen_level_changes_nothing_else)
 {
 	struct ibv_sa_path_rec path = {
 		.dgid.raw = { 0xfe, 0x80, [15] = 1 },
@@ -223,7 +223,7 @@ static const struct listen_row {
 	  "Ethernet, 0 to 7" },
 };
 
-static void check_listener(void **state)
+T_ROWS(check_listener, listen_rows)
 {
 	const struct listen_row *r = *state;
 	struct xp_route want = demand(r->want_pkey, r->want_sl, NULL);
@@ -346,7 +346,7 @@ static const struct gid_row {
 	  "the GIDs" },
 };
 
-static void find_gid(void **state)
+T_ROWS(find_gid, gid_rows)
 {
 	const struct gid_row *r = *state;
 	struct xp_route want = demand(r->pkey, -1, r->gid);
@@ -371,15 +371,10 @@ static void find_gid(void **state)
 
 int main(void)
 {
-	static struct t_table t;
 	int res;
 
-	T_ADD_ROWS(&t, check_rows, check_route);
-	T_ADD(&t, a_chosen_level_changes_nothing_else);
-	T_ADD_ROWS(&t, listen_rows, check_listener);
-	T_ADD_ROWS(&t, gid_rows, find_gid);
 	if (!make_sys())
 		return 1;
-	res = t_run(&t);
+	res = t_run();
 	return remove_sys() ? res : 1;
 }

@@ -73,7 +73,7 @@ static const struct match_row {
 	{ "of InfiniBand's management", "a dgid=fe80\nd\n", 0 },
 };
 
-static void the_rule_is(void **state)
+T_ROWS(the_rule_is, match_rows)
 {
 	const struct match_row *row = *state;
 	struct found_target t = target();
@@ -87,7 +87,7 @@ static void the_rule_is(void **state)
 
 /* ---- values of the rules ---- */
 
-static void values_arrive(void **state)
+T_TEST(values_arrive)
 {
 	struct found_target t = target();
 	const struct rule *r;
@@ -106,7 +106,7 @@ static void values_arrive(void **state)
 	assert_string_equal(r->options, "");
 }
 
-static void only_named_addresses_are_used(void **state)
+T_TEST(only_named_addresses_are_used)
 {
 	struct found_target t = target();
 	struct found_target narrow;
@@ -121,7 +121,7 @@ static void only_named_addresses_are_used(void **state)
 	assert_int_equal(narrow.address_cnt, 3);
 }
 
-static void a_directory_is_as_the_kernel_has_it(void **state)
+T_TEST(a_directory_is_as_the_kernel_has_it)
 {
 	struct error e;
 
@@ -134,7 +134,7 @@ static void a_directory_is_as_the_kernel_has_it(void **state)
 	assert_string_equal(rules.rule[2].mount, "/.a/b..c");
 }
 
-static void options_go_to_the_kernel(void **state)
+T_TEST(options_go_to_the_kernel)
 {
 	struct found_target t = target();
 	struct error e;
@@ -184,7 +184,7 @@ static const struct bad_row {
 	{ "a volume for the kernel", "a volume=disk\n", "without mount=" },
 };
 
-static void is_refused(void **state)
+T_ROWS(is_refused, bad_rows)
 {
 	const struct bad_row *row = *state;
 	struct error e;
@@ -196,25 +196,11 @@ static void is_refused(void **state)
 	assert_int_equal(rules.cnt, 1);
 }
 
-static void a_directory_is_no_file_of_rules(void **state)
+T_TEST(a_directory_is_no_file_of_rules)
 {
 	struct error e;
 
 	assert_int_equal(read_text("a\n", &e), 0);
 	assert_int_equal(rules_read("/proc/self", &rules, &e), -EISDIR);
 	assert_int_equal(rules.cnt, 1);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, match_rows, the_rule_is);
-	T_ADD(&t, values_arrive);
-	T_ADD(&t, only_named_addresses_are_used);
-	T_ADD(&t, a_directory_is_as_the_kernel_has_it);
-	T_ADD(&t, options_go_to_the_kernel);
-	T_ADD_ROWS(&t, bad_rows, is_refused);
-	T_ADD(&t, a_directory_is_no_file_of_rules);
-	return t_run(&t);
 }

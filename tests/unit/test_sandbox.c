@@ -209,7 +209,7 @@ static int in_sandbox(void (*act)(void), char *text, size_t len)
 			       /* datagrams= */ false, act, text, len);
 }
 
-static void what_serving_does_not_need_ends_it(void **state)
+T_ROWS(what_serving_does_not_need_ends_it, forbidden)
 {
 	const struct forbidden *row = *state;
 	char text[512];
@@ -285,7 +285,7 @@ static void serve_on(void)
 		_exit(7);
 }
 
-static void what_serving_needs_is_there(void **state)
+T_TEST(what_serving_needs_is_there)
 {
 	char text[512];
 	int status = in_sandbox(serve_on, text, sizeof(text));
@@ -308,7 +308,7 @@ static void connect_to_nobody(void)
 		_exit(2);
 }
 
-static void plugin_may_connect_where_it_says_so(void **state)
+T_TEST(plugin_may_connect_where_it_says_so)
 {
 	char text[512];
 	int status = in_sandbox_with(/* network= */ true, /* listens= */ false,
@@ -320,7 +320,7 @@ static void plugin_may_connect_where_it_says_so(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void it_may_nothing_else(void **state)
+T_TEST(it_may_nothing_else)
 {
 	char text[512];
 	int status = in_sandbox_with(/* network= */ true, /* listens= */ false,
@@ -369,7 +369,7 @@ static void connect_by_it(void)
 	(void)connect(fd, (struct sockaddr *)&to, sizeof(to));
 }
 
-static void addresses_may_be_added(void **state)
+T_TEST(addresses_may_be_added)
 {
 	char text[512];
 	int status = in_sandbox_with(/* network= */ false, /* listens= */ true,
@@ -396,7 +396,7 @@ static void look_for_targets(void)
 	freeifaddrs(list);
 }
 
-static void it_may_answer_datagrams(void **state)
+T_TEST(it_may_answer_datagrams)
 {
 	char text[512];
 	int status = in_sandbox_with(/* network= */ false, /* listens= */ false,
@@ -408,7 +408,7 @@ static void it_may_answer_datagrams(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void no_more_than_that(void **state)
+T_TEST(no_more_than_that)
 {
 	static void (*const acts[])(
 		void) = { send_a_datagram, call_another_program,
@@ -438,7 +438,7 @@ static void *run_program_when_told(void *arg)
 	return NULL;
 }
 
-static void older_threads_are_in_it_too(void **state)
+T_TEST(older_threads_are_in_it_too)
 {
 	int fds[2];
 	int status;
@@ -520,7 +520,7 @@ static int ask_ring(struct reactor *r, uint8_t opcode)
 	return a.res;
 }
 
-static void ring_does_only_what_serving_needs(void **state)
+T_ROWS(ring_does_only_what_serving_needs, ring_cases)
 {
 	const struct ring_case *row = *state;
 	struct worker_options opt = { .arena_len = 4u << 20 };
@@ -553,7 +553,7 @@ static int ring_fd(void)
 
 /* An operation that the ring refuses cannot be allowed through the ring,
  * either. */
-static void ring_stays_restricted(void **state)
+T_TEST(ring_stays_restricted)
 {
 	struct worker_options opt = { .arena_len = 4u << 20 };
 	struct io_uring_restriction all = {
@@ -576,7 +576,7 @@ static void ring_stays_restricted(void **state)
 	worker_close(&w);
 }
 
-static void ring_of_a_worker_without_a_sandbox_does_all(void **state)
+T_TEST(ring_of_a_worker_without_a_sandbox_does_all)
 {
 	struct worker_options opt = { .arena_len = 4u << 20,
 				      .unrestricted = true };
@@ -586,22 +586,4 @@ static void ring_of_a_worker_without_a_sandbox_does_all(void **state)
 	assert_int_equal(worker_open(&w, &opt, &e), 0);
 	assert_int_equal(ask_ring(w.reactor, IORING_OP_CONNECT), -EBADF);
 	worker_close(&w);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, ring_cases, ring_does_only_what_serving_needs);
-	T_ADD(&t, ring_stays_restricted);
-	T_ADD(&t, ring_of_a_worker_without_a_sandbox_does_all);
-	T_ADD_ROWS(&t, forbidden, what_serving_does_not_need_ends_it);
-	T_ADD(&t, what_serving_needs_is_there);
-	T_ADD(&t, plugin_may_connect_where_it_says_so);
-	T_ADD(&t, it_may_nothing_else);
-	T_ADD(&t, addresses_may_be_added);
-	T_ADD(&t, it_may_answer_datagrams);
-	T_ADD(&t, no_more_than_that);
-	T_ADD(&t, older_threads_are_in_it_too);
-	return t_run(&t);
 }

@@ -344,7 +344,7 @@ static const struct t_disk_row rows[] = {
 	  .in = "00 0b 00 00", .in_cnt = 4, .wanted_in = 4 },
 };
 
-static void command(void **state)
+T_ROWS(command, rows)
 {
 	t_disk_run_row(*state, /* later= */ false);
 	t_disk_run_row(*state, /* later= */ true);
@@ -380,7 +380,7 @@ static void let_end(void)
 }
 
 /* With IMMED set, the command is done when the job begins. */
-static void sanitize_keeps_others_out_until_it_ends(void **state)
+T_TEST(sanitize_keeps_others_out_until_it_ends)
 {
 	t_disk_start(T_PLAIN);
 	t_store.hold = true;
@@ -406,7 +406,7 @@ static void sanitize_keeps_others_out_until_it_ends(void **state)
 	t_disk_stop();
 }
 
-static void format_keeps_others_out_until_it_ends(void **state)
+T_TEST(format_keeps_others_out_until_it_ends)
 {
 	t_disk_start(T_THIN);
 	t_store.hold = true;
@@ -420,7 +420,7 @@ static void format_keeps_others_out_until_it_ends(void **state)
 }
 
 /* The last pass has the pattern as the command gave it (SBC-3, INVERT). */
-static void overwrite_inverts_every_other_time(void **state)
+T_TEST(overwrite_inverts_every_other_time)
 {
 	t_disk_start(T_MEMORY);
 	expect("48 81 00*5 00 05", "82 00 00 01 f0", "good");
@@ -432,7 +432,7 @@ static void overwrite_inverts_every_other_time(void **state)
 	t_disk_stop();
 }
 
-static void block_erase_writes_over_what_is_in_use(void **state)
+T_TEST(block_erase_writes_over_what_is_in_use)
 {
 	struct t_command c;
 
@@ -465,7 +465,7 @@ static void fail_sanitize(const char *cdb)
 	expect_sense("70 00 03 00*4 0a 00*4 31 03 00*4");
 }
 
-static void sanitize_that_failed_in_restricted_mode(void **state)
+T_TEST(sanitize_that_failed_in_restricted_mode)
 {
 	fail_sanitize("48 02");
 	expect("48 1f", "", "05/24/00 CDB 1.4");
@@ -476,7 +476,7 @@ static void sanitize_that_failed_in_restricted_mode(void **state)
 	t_disk_stop();
 }
 
-static void sanitize_that_failed_in_unrestricted_mode(void **state)
+T_TEST(sanitize_that_failed_in_unrestricted_mode)
 {
 	fail_sanitize("48 22");
 	expect("48 1f", "", "good");
@@ -484,7 +484,7 @@ static void sanitize_that_failed_in_unrestricted_mode(void **state)
 	t_disk_stop();
 }
 
-static void format_that_failed_is_mended_by_another(void **state)
+T_TEST(format_that_failed_is_mended_by_another)
 {
 	t_disk_start(T_THIN);
 	t_store.fail_at = 1;
@@ -506,7 +506,7 @@ static void count_awaited(struct reactor_msg *msg)
 	awaited++;
 }
 
-static void job_ends_when_the_target_does(void **state)
+T_TEST(job_ends_when_the_target_does)
 {
 	struct reactor_msg msg = { .run = count_awaited };
 
@@ -527,7 +527,7 @@ static void job_ends_when_the_target_does(void **state)
 
 /* The job does not disturb a command that already holds its blocks. A command
  * that comes later does nothing. */
-static void job_waits_for_commands_under_way(void **state)
+T_TEST(job_waits_for_commands_under_way)
 {
 	struct t_command write;
 
@@ -541,21 +541,4 @@ static void job_waits_for_commands_under_way(void **state)
 	let_end();
 	assert_int_equal(t_store.bytes[512], 0);
 	t_disk_stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rows, command);
-	T_ADD(&t, sanitize_keeps_others_out_until_it_ends);
-	T_ADD(&t, format_keeps_others_out_until_it_ends);
-	T_ADD(&t, overwrite_inverts_every_other_time);
-	T_ADD(&t, block_erase_writes_over_what_is_in_use);
-	T_ADD(&t, sanitize_that_failed_in_restricted_mode);
-	T_ADD(&t, sanitize_that_failed_in_unrestricted_mode);
-	T_ADD(&t, format_that_failed_is_mended_by_another);
-	T_ADD(&t, job_ends_when_the_target_does);
-	T_ADD(&t, job_waits_for_commands_under_way);
-	return t_run(&t);
 }

@@ -374,7 +374,7 @@ static void assert_cmd(const struct scsi_cmd *got, const struct scsi_cmd *want)
 	assert_int_equal(got->buffer_offset, want->buffer_offset);
 }
 
-static void decode(void **state)
+T_ROWS(decode, decode_rows)
 {
 	const struct decode_row *r = *state;
 	struct scsi_cmd cmd;
@@ -464,7 +464,7 @@ static const struct refuse_row refuse_rows[] = {
 	{ "the first wrong byte is named", "00 01 ff ff ff ff", 1, 0 },
 };
 
-static void refuse(void **state)
+T_ROWS(refuse, refuse_rows)
 {
 	const struct refuse_row *r = *state;
 	struct scsi_cmd cmd;
@@ -487,7 +487,7 @@ static bool has_buffer_mode(unsigned int opcode)
 
 /* For any bytes there is an answer, and each opcode that is not listed is
  * refused. */
-static void every_unlisted_opcode_is_refused(void **state)
+T_TEST(every_unlisted_opcode_is_refused)
 {
 	for (unsigned int opcode = 0; opcode < 256; opcode++) {
 		uint8_t cdb[SCSI_CDB_LEN] = { (uint8_t)opcode };
@@ -520,7 +520,8 @@ static void make_cdb(const struct scsi_cdb_info *info, uint8_t *cdb)
 
 /* A bit that the usage map lacks is refused, and the sense data points at
  * exactly this bit. */
-static void bits_outside_the_usage_map_are_refused(void **state)
+T_ROWS_CNT(bits_outside_the_usage_map_are_refused, scsi_cdb_table,
+	   scsi_cdb_table_cnt)
 {
 	const struct scsi_cdb_info *info = *state;
 
@@ -552,7 +553,7 @@ static void bits_outside_the_usage_map_are_refused(void **state)
 	}
 }
 
-static void cut_short_is_refused(void **state)
+T_ROWS_CNT(cut_short_is_refused, scsi_cdb_table, scsi_cdb_table_cnt)
 {
 	const struct scsi_cdb_info *info = *state;
 	struct scsi_cmd cmd;
@@ -585,7 +586,7 @@ static void assert_field_is_used(const struct scsi_cdb_info *info,
 		assert_int_equal(info->usage[field.byte + i], 0xff);
 }
 
-static void row_is_consistent(void **state)
+T_ROWS_CNT(row_is_consistent, scsi_cdb_table, scsi_cdb_table_cnt)
 {
 	const struct scsi_cdb_info *info = *state;
 
@@ -622,7 +623,7 @@ static uint8_t group_byte(const struct scsi_cdb_info *info)
 	return info->cdb_len == 10 ? 6 : info->cdb_len - 2;
 }
 
-static void group_number_is_ignored(void **state)
+T_ROWS_CNT(group_number_is_ignored, scsi_cdb_table, scsi_cdb_table_cnt)
 {
 	const struct scsi_cdb_info *info = *state;
 	uint8_t byte = group_byte(info);
@@ -644,7 +645,7 @@ static void group_number_is_ignored(void **state)
 	assert_int_equal(info->usage[byte], 0);
 }
 
-static void table_is_sorted_and_complete(void **state)
+T_TEST(table_is_sorted_and_complete)
 {
 	bool seen[SCSI_OP_CNT] = { false };
 
@@ -663,7 +664,7 @@ static void table_is_sorted_and_complete(void **state)
 
 /* SAM-5: three commands are answered despite unit attentions or an absent
  * unit. */
-static void only_three_commands_pass_a_unit_attention(void **state)
+T_TEST(only_three_commands_pass_a_unit_attention)
 {
 	for (size_t i = 0; i < scsi_cdb_table_cnt; i++) {
 		const struct scsi_cdb_info *info = &scsi_cdb_table[i];
@@ -813,7 +814,7 @@ static const struct check_row check_rows[] = {
 	  .read_only = true, .not_thin = true },
 };
 
-static void check(void **state)
+T_ROWS(check, check_rows)
 {
 	const struct check_row *r = *state;
 	struct scsi_disk_info info = {
@@ -877,7 +878,7 @@ static const struct len_row len_rows[] = {
 	{ "SYNCHRONIZE CACHE", "35 00*6 00 08 00", 0, 0 },
 };
 
-static void data_len(void **state)
+T_ROWS(data_len, len_rows)
 {
 	const struct len_row *r = *state;
 	struct scsi_sense sense;
@@ -917,7 +918,7 @@ static void assert_built(const struct built *cdb, const char *hex)
 		assert_built(&cdb, hex);            \
 	} while (0)
 
-static void control_cdbs_are_built(void **state)
+T_TEST(control_cdbs_are_built)
 {
 	BUILT(scsi_cdb_test_unit_ready(cdb.b), "00*6");
 	BUILT(scsi_cdb_inquiry(36, cdb.b), "12 00 00 00 24 00");
@@ -936,7 +937,7 @@ static void control_cdbs_are_built(void **state)
 	      "9e 12 00 00 00 12 34 56 78 9a 00 00 00 18 00 00");
 }
 
-static void block_cdbs_are_built(void **state)
+T_TEST(block_cdbs_are_built)
 {
 	/* seen: Linux 6.1 reads the first blocks of a new disk with this */
 	BUILT(scsi_cdb_read(0, 8, false, cdb.b),
@@ -961,33 +962,4 @@ static void block_cdbs_are_built(void **state)
 		      1, 2, SCSI_WRITE_SAME_UNMAP | SCSI_WRITE_SAME_NDOB,
 		      cdb.b),
 	      "93 09 00*7 01 00 00 00 02 00 00");
-}
-
-static void add_table_rows(struct t_table *t, CMUnitTestFunction func,
-			   const char *func_name)
-{
-	for (size_t i = 0; i < scsi_cdb_table_cnt; i++)
-		t_add(t, func_name, func, scsi_cdb_table[i].name,
-		      &scsi_cdb_table[i]);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, decode_rows, decode);
-	T_ADD_ROWS(&t, refuse_rows, refuse);
-	T_ADD(&t, every_unlisted_opcode_is_refused);
-	add_table_rows(&t, bits_outside_the_usage_map_are_refused,
-		       "bits_outside_the_usage_map_are_refused");
-	add_table_rows(&t, cut_short_is_refused, "cut_short_is_refused");
-	add_table_rows(&t, row_is_consistent, "row_is_consistent");
-	add_table_rows(&t, group_number_is_ignored, "group_number_is_ignored");
-	T_ADD(&t, table_is_sorted_and_complete);
-	T_ADD(&t, only_three_commands_pass_a_unit_attention);
-	T_ADD_ROWS(&t, check_rows, check);
-	T_ADD_ROWS(&t, len_rows, data_len);
-	T_ADD(&t, control_cdbs_are_built);
-	T_ADD(&t, block_cdbs_are_built);
-	return t_run(&t);
 }

@@ -251,7 +251,7 @@ static void run_copy(const struct copy_row *row, bool later)
 	stop();
 }
 
-static void copy(void **state)
+T_ROWS(copy, rows)
 {
 	run_copy(*state, /* later= */ false);
 	run_copy(*state, /* later= */ true);
@@ -281,7 +281,7 @@ static void send_list(uint8_t *list)
 	t_command_free(&c);
 }
 
-static void status_of_copies(void **state)
+T_TEST(status_of_copies)
 {
 	uint8_t list[LIST_LEN];
 
@@ -355,7 +355,7 @@ static const struct forget_row {
 };
 
 /* SPC-4, RECEIVE COPY STATUS: until when a result is held. */
-static void result_of_a_copy_is_kept_until(void **state)
+T_ROWS(result_of_a_copy_is_kept_until, forget_rows)
 {
 	const struct forget_row *row = *state;
 	uint8_t list[LIST_LEN];
@@ -373,7 +373,7 @@ static void result_of_a_copy_is_kept_until(void **state)
 	stop();
 }
 
-static void operating_parameters(void **state)
+T_TEST(operating_parameters)
 {
 	start(T_THIN);
 	expect_status("84 03 00 00*10 fc", "good",
@@ -385,7 +385,7 @@ static void operating_parameters(void **state)
 }
 
 /* The first of these stores has no FUA. */
-static void copy_without_a_write_cache_is_stable(void **state)
+T_TEST(copy_without_a_write_cache_is_stable)
 {
 	static const struct {
 		enum t_disk_store store;
@@ -414,7 +414,7 @@ static void copy_without_a_write_cache_is_stable(void **state)
 	}
 }
 
-static void copy_finds_a_volume_that_is_being_formatted(void **state)
+T_TEST(copy_finds_a_volume_that_is_being_formatted)
 {
 	uint8_t list[LIST_LEN];
 	struct t_command c;
@@ -511,7 +511,7 @@ static void make_change(enum change change)
 
 /* Copies from LUN 0 to LUN 0 in two pieces. Each piece is a read and a
  * write. */
-static void copy_looks_again_before_each_piece(void **state)
+T_ROWS(copy_looks_again_before_each_piece, change_rows)
 {
 	const struct change_row *row = *state;
 	uint8_t list[LIST_LEN];
@@ -545,7 +545,7 @@ static void copy_looks_again_before_each_piece(void **state)
 
 /* Memory answers at once, so nothing interrupts the copy. Without a pause, a
  * fence would wait for the whole copy. */
-static void copy_of_memory_gives_others_a_turn(void **state)
+T_TEST(copy_of_memory_gives_others_a_turn)
 {
 	uint8_t list[LIST_LEN];
 	struct t_command c;
@@ -568,7 +568,7 @@ static void copy_of_memory_gives_others_a_turn(void **state)
 
 /* Many fences do not affect other commands. This command waits for blocks that
  * COMPARE AND WRITE holds exclusively. */
-static void fences_let_other_commands_wait(void **state)
+T_TEST(fences_let_other_commands_wait)
 {
 	static const uint8_t data[2 * T_BLOCK] = { 0 };
 	struct t_command caw, w;
@@ -588,20 +588,4 @@ static void fences_let_other_commands_wait(void **state)
 	t_command_free(&caw);
 	t_command_free(&w);
 	stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rows, copy);
-	T_ADD(&t, status_of_copies);
-	T_ADD_ROWS(&t, forget_rows, result_of_a_copy_is_kept_until);
-	T_ADD(&t, operating_parameters);
-	T_ADD(&t, copy_without_a_write_cache_is_stable);
-	T_ADD(&t, copy_finds_a_volume_that_is_being_formatted);
-	T_ADD_ROWS(&t, change_rows, copy_looks_again_before_each_piece);
-	T_ADD(&t, copy_of_memory_gives_others_a_turn);
-	T_ADD(&t, fences_let_other_commands_wait);
-	return t_run(&t);
 }

@@ -547,7 +547,7 @@ static const struct t_disk_row rows[] = {
 	  .fail_with = -EIO, .outcome = "03/11/00 info 2" },
 };
 
-static void command(void **state)
+T_ROWS(command, rows)
 {
 	t_disk_run_row(*state, /* later= */ false);
 	t_disk_run_row(*state, /* later= */ true);
@@ -555,7 +555,7 @@ static void command(void **state)
 
 /* ---- cases that need more than a table ---- */
 
-static void miscompare_in_a_later_piece_has_its_offset(void **state)
+T_TEST(miscompare_in_a_later_piece_has_its_offset)
 {
 	const uint32_t len = 513 * T_BLOCK;
 	uint8_t *out = malloc(len);
@@ -601,7 +601,7 @@ static void buffer_read(const char *cdb, int lun, const char *want,
 	free(b.p);
 }
 
-static void buffer_holds_what_was_written(void **state)
+T_TEST(buffer_holds_what_was_written)
 {
 	t_disk_start(T_THIN);
 	buffer_write("3b 02 00*6 04", 0, "de ad be ef");
@@ -611,7 +611,7 @@ static void buffer_holds_what_was_written(void **state)
 	t_disk_stop();
 }
 
-static void echo_is_of_one_lun_and_the_last_write(void **state)
+T_TEST(echo_is_of_one_lun_and_the_last_write)
 {
 	t_disk_start(T_THIN);
 	buffer_write("3b 0a 00*6 06", 0, "de ad be ef 01 02");
@@ -628,7 +628,7 @@ static void echo_is_of_one_lun_and_the_last_write(void **state)
 	t_disk_stop();
 }
 
-static void each_nexus_has_a_buffer_of_its_own(void **state)
+T_TEST(each_nexus_has_a_buffer_of_its_own)
 {
 	t_disk_start(T_THIN);
 	buffer_write("3b 0a 00*6 02", 0, "de ad");
@@ -652,7 +652,7 @@ static void expect(const char *cdb, int lun, const char *want)
 	t_command_free(&c);
 }
 
-static void new_nexus_is_told_of_power_on_once(void **state)
+T_TEST(new_nexus_is_told_of_power_on_once)
 {
 	t_disk_start(T_THIN);
 	scsi_nexus_fini(&t_disk.nexus);
@@ -665,7 +665,7 @@ static void new_nexus_is_told_of_power_on_once(void **state)
 	t_disk_stop();
 }
 
-static void attentions_come_once_each_in_their_order(void **state)
+T_TEST(attentions_come_once_each_in_their_order)
 {
 	t_disk_start(T_THIN);
 	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUNS_CHANGED);
@@ -684,7 +684,7 @@ static void attentions_come_once_each_in_their_order(void **state)
 	t_disk_stop();
 }
 
-static void attention_for_all_luns(void **state)
+T_TEST(attention_for_all_luns)
 {
 	t_disk_start(T_THIN);
 	scsi_nexus_attention(&t_disk.nexus, -1, SCSI_UA_LUN_RESET);
@@ -693,7 +693,7 @@ static void attention_for_all_luns(void **state)
 	t_disk_stop();
 }
 
-static void inquiry_and_report_luns_pass_an_attention(void **state)
+T_TEST(inquiry_and_report_luns_pass_an_attention)
 {
 	t_disk_start(T_THIN);
 	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
@@ -703,7 +703,7 @@ static void inquiry_and_report_luns_pass_an_attention(void **state)
 	t_disk_stop();
 }
 
-static void report_luns_answers_a_change_of_luns(void **state)
+T_TEST(report_luns_answers_a_change_of_luns)
 {
 	t_disk_start(T_THIN);
 	scsi_nexus_attention(&t_disk.nexus, -1, SCSI_UA_LUNS_CHANGED);
@@ -713,7 +713,7 @@ static void report_luns_answers_a_change_of_luns(void **state)
 	t_disk_stop();
 }
 
-static void request_sense_brings_the_attention(void **state)
+T_TEST(request_sense_brings_the_attention)
 {
 	struct t_command c;
 
@@ -727,7 +727,7 @@ static void request_sense_brings_the_attention(void **state)
 	t_disk_stop();
 }
 
-static void attention_comes_before_any_other_refusal(void **state)
+T_TEST(attention_comes_before_any_other_refusal)
 {
 	t_disk_start(T_THIN);
 	scsi_nexus_attention(&t_disk.nexus, 0, SCSI_UA_LUN_RESET);
@@ -738,7 +738,7 @@ static void attention_comes_before_any_other_refusal(void **state)
 	t_disk_stop();
 }
 
-static void write_that_meets_an_attention_writes_nothing(void **state)
+T_TEST(write_that_meets_an_attention_writes_nothing)
 {
 	struct t_bytes out = t_bytes("aa*512");
 	struct t_command c;
@@ -795,7 +795,7 @@ static const struct immed_row {
 };
 
 /* The status comes at once. The next command gets the error, only once. */
-static void immed(void **state)
+T_ROWS(immed, immed_rows)
 {
 	const struct immed_row *row = *state;
 	struct t_command c;
@@ -814,7 +814,7 @@ static void immed(void **state)
 	t_disk_stop();
 }
 
-static void deferred_error_is_of_one_nexus_and_one_lun(void **state)
+T_TEST(deferred_error_is_of_one_nexus_and_one_lun)
 {
 	struct t_command c;
 
@@ -838,7 +838,7 @@ static void deferred_error_is_of_one_nexus_and_one_lun(void **state)
 	t_disk_stop();
 }
 
-static void deferred_error_has_the_format_of_d_sense(void **state)
+T_TEST(deferred_error_has_the_format_of_d_sense)
 {
 	struct t_command c;
 
@@ -857,7 +857,7 @@ static void deferred_error_has_the_format_of_d_sense(void **state)
 
 /* Each command of the command table has a handler: none crashes or hangs, and
  * none is refused as unknown. */
-static void every_listed_command_is_handled(void **state)
+T_TEST(every_listed_command_is_handled)
 {
 	static uint8_t out[VOLUME_MAX_TRANSFER];
 	struct t_command c;
@@ -878,7 +878,7 @@ static void every_listed_command_is_handled(void **state)
 }
 
 /* The full list must fit into one answer, also when commands are added. */
-static void all_operation_codes_fit_one_answer(void **state)
+T_TEST(all_operation_codes_fit_one_answer)
 {
 	struct t_command c;
 
@@ -955,7 +955,7 @@ static uint32_t ask(const struct scsi_cdb_info *info, uint32_t alloc_len,
 
 /* For any allocation length, the answer is the beginning of the same data, with
  * the same lengths in it (SPC-4 4.2.5.6). */
-static void every_answer_is_cut_at_its_allocation_length(void **state)
+T_TEST(every_answer_is_cut_at_its_allocation_length)
 {
 	static uint8_t all[SCSI_ANSWER_MAX], few[SCSI_ANSWER_MAX];
 
@@ -984,7 +984,7 @@ static void every_answer_is_cut_at_its_allocation_length(void **state)
 
 /* Page B2h says that nothing can be anchored (ANC_SUP), so ANCHOR is
  * refused. */
-static void nothing_is_anchored_as_the_page_says(void **state)
+T_TEST(nothing_is_anchored_as_the_page_says)
 {
 	struct t_bytes block = t_bytes("00*512");
 	struct t_command c;
@@ -1004,31 +1004,4 @@ static void nothing_is_anchored_as_the_page_says(void **state)
 	t_command_free(&c);
 	free(block.p);
 	t_disk_stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rows, command);
-	T_ADD(&t, miscompare_in_a_later_piece_has_its_offset);
-	T_ADD(&t, buffer_holds_what_was_written);
-	T_ADD(&t, echo_is_of_one_lun_and_the_last_write);
-	T_ADD(&t, each_nexus_has_a_buffer_of_its_own);
-	T_ADD(&t, new_nexus_is_told_of_power_on_once);
-	T_ADD(&t, attentions_come_once_each_in_their_order);
-	T_ADD(&t, attention_for_all_luns);
-	T_ADD(&t, inquiry_and_report_luns_pass_an_attention);
-	T_ADD(&t, report_luns_answers_a_change_of_luns);
-	T_ADD(&t, request_sense_brings_the_attention);
-	T_ADD(&t, attention_comes_before_any_other_refusal);
-	T_ADD(&t, write_that_meets_an_attention_writes_nothing);
-	T_ADD_ROWS(&t, immed_rows, immed);
-	T_ADD(&t, deferred_error_is_of_one_nexus_and_one_lun);
-	T_ADD(&t, deferred_error_has_the_format_of_d_sense);
-	T_ADD(&t, every_answer_is_cut_at_its_allocation_length);
-	T_ADD(&t, nothing_is_anchored_as_the_page_says);
-	T_ADD(&t, every_listed_command_is_handled);
-	T_ADD(&t, all_operation_codes_fit_one_answer);
-	return t_run(&t);
 }

@@ -49,6 +49,8 @@ static int stop(void **state)
 	return 0;
 }
 
+T_EACH(start, stop)
+
 static void from(unsigned int number)
 {
 	t_disk.from = t_nexus(number);
@@ -98,7 +100,7 @@ static void store_got(const char *log)
 
 /* ---- the order ---- */
 
-static void eject_waits_for_the_writes_and_flushes_them(void **state)
+T_TEST(eject_waits_for_the_writes_and_flushes_them)
 {
 	struct t_command running, eject;
 
@@ -124,7 +126,7 @@ static void eject_waits_for_the_writes_and_flushes_them(void **state)
 }
 
 /* It was let in before the eject, and gets its data only now. */
-static void write_that_has_no_blocks_yet_finds_no_medium(void **state)
+T_TEST(write_that_has_no_blocks_yet_finds_no_medium)
 {
 	struct t_command late, eject;
 
@@ -139,7 +141,7 @@ static void write_that_has_no_blocks_yet_finds_no_medium(void **state)
 }
 
 /* Behind an exclusive hold, in its range. */
-static void commands_that_wait_for_blocks_find_no_medium(void **state)
+T_TEST(commands_that_wait_for_blocks_find_no_medium)
 {
 	struct t_command running, exclusive, shared, eject;
 
@@ -161,7 +163,7 @@ static void commands_that_wait_for_blocks_find_no_medium(void **state)
 
 /* ---- an eject that fails ---- */
 
-static void medium_is_back_if_the_flush_fails(void **state)
+T_TEST(medium_is_back_if_the_flush_fails)
 {
 	struct t_command eject;
 
@@ -180,7 +182,7 @@ static void medium_is_back_if_the_flush_fails(void **state)
 	store_got("flush, write 0+512");
 }
 
-static void prevention_that_comes_meanwhile_keeps_the_medium(void **state)
+T_TEST(prevention_that_comes_meanwhile_keeps_the_medium)
 {
 	struct t_command eject;
 
@@ -194,7 +196,7 @@ static void prevention_that_comes_meanwhile_keeps_the_medium(void **state)
 	gets(1, TUR, "good");
 }
 
-static void prevented_eject_disturbs_nobody(void **state)
+T_TEST(prevented_eject_disturbs_nobody)
 {
 	struct t_command running;
 
@@ -208,7 +210,7 @@ static void prevented_eject_disturbs_nobody(void **state)
 }
 
 /* The next process is told by the record of flushes. */
-static void failed_flush_of_an_eject_is_not_forgotten(void **state)
+T_TEST(failed_flush_of_an_eject_is_not_forgotten)
 {
 	static const uint8_t id[FLUSH_VOLUME_LEN] = { 1 };
 	char path[] = "/tmp/medium-XXXXXX";
@@ -246,7 +248,7 @@ static void failed_flush_of_an_eject_is_not_forgotten(void **state)
 
 /* ---- one change at a time ---- */
 
-static void load_waits_for_the_eject(void **state)
+T_TEST(load_waits_for_the_eject)
 {
 	struct t_command eject, load;
 
@@ -262,7 +264,7 @@ static void load_waits_for_the_eject(void **state)
 	gets(3, TUR, "good");
 }
 
-static void second_eject_flushes_nothing_more(void **state)
+T_TEST(second_eject_flushes_nothing_more)
 {
 	struct t_command eject, again;
 
@@ -275,7 +277,7 @@ static void second_eject_flushes_nothing_more(void **state)
 	store_got("flush");
 }
 
-static void eject_flushes_what_one_without_a_flush_has_left(void **state)
+T_TEST(eject_flushes_what_one_without_a_flush_has_left)
 {
 	gets(2, WRITE, "good");
 	gets(1, EJECT_RAW, "good");
@@ -286,7 +288,7 @@ static void eject_flushes_what_one_without_a_flush_has_left(void **state)
 	store_got("write 0+512, flush");
 }
 
-static void medium_stays_out_if_only_the_flush_fails(void **state)
+T_TEST(medium_stays_out_if_only_the_flush_fails)
 {
 	gets(2, WRITE, "good");
 	gets(1, EJECT_RAW, "good");
@@ -298,7 +300,7 @@ static void medium_stays_out_if_only_the_flush_fails(void **state)
 	gets(2, TUR, CAME_BACK);
 }
 
-static void aborted_eject_that_waits_for_its_turn_does_nothing(void **state)
+T_TEST(aborted_eject_that_waits_for_its_turn_does_nothing)
 {
 	struct t_command eject, load, again;
 
@@ -318,7 +320,7 @@ static void aborted_eject_that_waits_for_its_turn_does_nothing(void **state)
 }
 
 /* It was let in while the medium was there. */
-static void format_does_not_begin_during_an_eject(void **state)
+T_TEST(format_does_not_begin_during_an_eject)
 {
 	struct t_command format, eject;
 
@@ -336,7 +338,7 @@ static void format_does_not_begin_during_an_eject(void **state)
 	gets(3, TUR, "good");
 }
 
-static void eject_does_not_begin_during_a_format(void **state)
+T_TEST(eject_does_not_begin_during_a_format)
 {
 	struct t_command format, eject;
 
@@ -352,7 +354,7 @@ static void eject_does_not_begin_during_a_format(void **state)
 
 /* ---- write protection ---- */
 
-static void protection_waits_for_the_writes_and_flushes_them(void **state)
+T_TEST(protection_waits_for_the_writes_and_flushes_them)
 {
 	struct t_command running, late, protect;
 
@@ -380,7 +382,7 @@ static void protection_waits_for_the_writes_and_flushes_them(void **state)
 }
 
 /* It was let in before, and gets its data or its blocks only now. */
-static void write_that_has_no_blocks_yet_is_refused(void **state)
+T_TEST(write_that_has_no_blocks_yet_is_refused)
 {
 	struct t_command running, late, shared, protect;
 
@@ -398,7 +400,7 @@ static void write_that_has_no_blocks_yet_is_refused(void **state)
 	store_got("read 0+512, write 0+512, flush");
 }
 
-static void writes_go_on_if_the_flush_fails(void **state)
+T_TEST(writes_go_on_if_the_flush_fails)
 {
 	struct t_command protect;
 
@@ -414,7 +416,7 @@ static void writes_go_on_if_the_flush_fails(void **state)
 }
 
 /* It was let in before the protection. */
-static void format_does_not_begin_on_a_protected_medium(void **state)
+T_TEST(format_does_not_begin_on_a_protected_medium)
 {
 	struct t_command format, protect;
 
@@ -431,7 +433,7 @@ static void format_does_not_begin_on_a_protected_medium(void **state)
 	gets(3, TUR, "good");
 }
 
-static void protection_does_not_begin_during_a_format(void **state)
+T_TEST(protection_does_not_begin_during_a_format)
 {
 	struct t_command format, protect;
 
@@ -443,34 +445,4 @@ static void protection_does_not_begin_during_a_format(void **state)
 	ends(&protect, "02/04/04 at 0");
 	ends(&format, "good");
 	gets(3, WRITE, "good");
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, eject_waits_for_the_writes_and_flushes_them);
-	T_ADD(&t, write_that_has_no_blocks_yet_finds_no_medium);
-	T_ADD(&t, commands_that_wait_for_blocks_find_no_medium);
-	T_ADD(&t, medium_is_back_if_the_flush_fails);
-	T_ADD(&t, prevention_that_comes_meanwhile_keeps_the_medium);
-	T_ADD(&t, prevented_eject_disturbs_nobody);
-	T_ADD(&t, failed_flush_of_an_eject_is_not_forgotten);
-	T_ADD(&t, load_waits_for_the_eject);
-	T_ADD(&t, second_eject_flushes_nothing_more);
-	T_ADD(&t, eject_flushes_what_one_without_a_flush_has_left);
-	T_ADD(&t, medium_stays_out_if_only_the_flush_fails);
-	T_ADD(&t, aborted_eject_that_waits_for_its_turn_does_nothing);
-	T_ADD(&t, format_does_not_begin_during_an_eject);
-	T_ADD(&t, eject_does_not_begin_during_a_format);
-	T_ADD(&t, protection_waits_for_the_writes_and_flushes_them);
-	T_ADD(&t, write_that_has_no_blocks_yet_is_refused);
-	T_ADD(&t, writes_go_on_if_the_flush_fails);
-	T_ADD(&t, format_does_not_begin_on_a_protected_medium);
-	T_ADD(&t, protection_does_not_begin_during_a_format);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = start;
-		t.tests[i].teardown_func = stop;
-	}
-	return t_run(&t);
 }

@@ -52,7 +52,7 @@ static const struct capacity_row capacity_rows[] = {
 	  "00 00 00 08 00 00 00 00 00 00 02 00 00 00 00 00*17" },
 };
 
-static void capacity(void **state)
+T_ROWS(capacity, capacity_rows)
 {
 	const struct capacity_row *r = *state;
 	struct scsi_disk_info info = {
@@ -106,7 +106,7 @@ static const struct bad_capacity_row bad_capacity_rows[] = {
 	{ "(16), block size 0", "00*7 01 00 00 00 00", -EBADMSG },
 };
 
-static void bad_capacity(void **state)
+T_ROWS(bad_capacity, bad_capacity_rows)
 {
 	const struct bad_capacity_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -247,7 +247,7 @@ static const struct mode_row mode_rows[] = {
 	  0 },
 };
 
-static void mode_sense(void **state)
+T_ROWS(mode_sense, mode_rows)
 {
 	const struct mode_row *r = *state;
 	struct scsi_disk_info info = plain_disk();
@@ -392,7 +392,7 @@ static const struct mode_in_row mode_in_rows[] = {
 	{ "(10), seven bytes", true, "00 1a 00*5", -EBADMSG, { 0 } },
 };
 
-static void mode_in(void **state)
+T_ROWS(mode_in, mode_in_rows)
 {
 	const struct mode_in_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -413,7 +413,7 @@ static void mode_in(void **state)
 
 /* LUNs */
 
-static void luns_are_listed(void **state)
+T_TEST(luns_are_listed)
 {
 	/* LUN 0, LUN 1, LUN 256 in flat addressing */
 	const uint64_t luns[] = { 0, 1ULL << 48, 0x4100ULL << 48 };
@@ -432,7 +432,7 @@ static void luns_are_listed(void **state)
 	free(want.p);
 }
 
-static void no_luns_are_an_empty_list(void **state)
+T_TEST(no_luns_are_an_empty_list)
 {
 	uint8_t b[8];
 	size_t len = scsi_report_luns_encode(NULL, 0, b, sizeof(b));
@@ -467,7 +467,7 @@ static const struct luns_row luns_rows[] = {
 	{ "nothing", "", -EBADMSG, 0, 0, 0 },
 };
 
-static void luns_in(void **state)
+T_ROWS(luns_in, luns_rows)
 {
 	const struct luns_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -519,7 +519,7 @@ static const struct groups_row {
 	{ "three bytes", "00 00 00", -EBADMSG, 0, "" },
 };
 
-static void groups_in(void **state)
+T_ROWS(groups_in, groups_rows)
 {
 	const struct groups_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -538,7 +538,7 @@ static void groups_in(void **state)
 	assert_string_equal(got, r->got);
 }
 
-static void ours_is_read_back(void **state)
+T_TEST(ours_is_read_back)
 {
 	struct scsi_disk_info info = plain_disk();
 	struct scsi_port_group groups[2];
@@ -562,7 +562,7 @@ static void ours_is_read_back(void **state)
 
 /* UNMAP */
 
-static void unmap_list_is_built(void **state)
+T_TEST(unmap_list_is_built)
 {
 	const struct scsi_extent extents[] = { { 0x123456789a, 8 },
 					       { 1, UINT32_MAX } };
@@ -692,7 +692,7 @@ static const struct unmap_row unmap_rows[] = {
 	  { 9, 1 } },
 };
 
-static void unmap_in(void **state)
+T_ROWS(unmap_in, unmap_rows)
 {
 	const struct unmap_row *r = *state;
 	struct scsi_disk_info info = plain_disk();
@@ -733,7 +733,7 @@ static void unmap_in(void **state)
 
 /* GET LBA STATUS */
 
-static void ranges_are_told(void **state)
+T_TEST(ranges_are_told)
 {
 	const struct scsi_lba_range ranges[] = {
 		{ 0x10, 8, SCSI_LBA_MAPPED },
@@ -811,7 +811,7 @@ static const struct ranges_row ranges_rows[] = {
 	{ "seven bytes", "00 00 00 14 00*3", 0, -EBADMSG, 0 },
 };
 
-static void ranges_in(void **state)
+T_ROWS(ranges_in, ranges_rows)
 {
 	const struct ranges_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -826,7 +826,7 @@ static void ranges_in(void **state)
 		assert_int_equal(cnt, r->cnt);
 }
 
-static void ranges_fit_their_allocation(void **state)
+T_TEST(ranges_fit_their_allocation)
 {
 	assert_int_equal(scsi_lba_status_capacity(0), 1);
 	assert_int_equal(scsi_lba_status_capacity(23), 1);
@@ -877,7 +877,7 @@ static const struct opcode_row opcode_rows[] = {
 	  .rctd = true },
 };
 
-static void one_opcode(void **state)
+T_ROWS(one_opcode, opcode_rows)
 {
 	const struct opcode_row *r = *state;
 	struct scsi_disk_info info = plain_disk();
@@ -945,7 +945,7 @@ static size_t walk_all(bool thick, bool rctd, size_t desc_len)
 	return cnt;
 }
 
-static void all_opcodes_are_the_table(void **state)
+T_TEST(all_opcodes_are_the_table)
 {
 	assert_int_equal(walk_all(false, false, 8), scsi_cdb_table_cnt);
 	assert_int_equal(walk_all(false, true, 20), scsi_cdb_table_cnt);
@@ -953,7 +953,7 @@ static void all_opcodes_are_the_table(void **state)
 	assert_int_equal(walk_all(true, false, 8), scsi_cdb_table_cnt - 2);
 }
 
-static void opcode_answers_are_checked(void **state)
+T_TEST(opcode_answers_are_checked)
 {
 	bool supported = true;
 
@@ -1018,34 +1018,9 @@ static void parse_all(const uint8_t *p, size_t len)
 	scsi_report_opcode_decode(p, len, &supported);
 }
 
-static void parsers_stay_inside(void **state)
+T_ROWS(parsers_stay_inside, good_rows)
 {
 	const struct good_row *r = *state;
 
 	t_break_bytes(r->bytes, parse_all);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, capacity_rows, capacity);
-	T_ADD_ROWS(&t, bad_capacity_rows, bad_capacity);
-	T_ADD_ROWS(&t, mode_rows, mode_sense);
-	T_ADD_ROWS(&t, mode_in_rows, mode_in);
-	T_ADD(&t, luns_are_listed);
-	T_ADD(&t, no_luns_are_an_empty_list);
-	T_ADD_ROWS(&t, luns_rows, luns_in);
-	T_ADD(&t, unmap_list_is_built);
-	T_ADD_ROWS(&t, unmap_rows, unmap_in);
-	T_ADD(&t, ranges_are_told);
-	T_ADD_ROWS(&t, ranges_rows, ranges_in);
-	T_ADD_ROWS(&t, groups_rows, groups_in);
-	T_ADD(&t, ours_is_read_back);
-	T_ADD(&t, ranges_fit_their_allocation);
-	T_ADD_ROWS(&t, opcode_rows, one_opcode);
-	T_ADD(&t, all_opcodes_are_the_table);
-	T_ADD(&t, opcode_answers_are_checked);
-	T_ADD_ROWS(&t, good_rows, parsers_stay_inside);
-	return t_run(&t);
 }

@@ -477,7 +477,7 @@ static const char *state_text(const struct scsi_pr *pr)
 	return text;
 }
 
-static void history(void **state)
+T_ROWS(history, rows)
 {
 	const struct row *row = *state;
 	const struct scsi_pr_unit unit = { or_first(row->target_ports), true,
@@ -523,7 +523,7 @@ static void fill(struct scsi_pr *pr)
 	}
 }
 
-static void one_registration_too_many_is_refused(void **state)
+T_TEST(one_registration_too_many_is_refused)
 {
 	struct step step = REG('A', 1);
 	struct scsi_pr_effects effects;
@@ -535,7 +535,7 @@ static void one_registration_too_many_is_refused(void **state)
 	assert_int_equal(pr.generation, SCSI_PR_MAX);
 }
 
-static void others_that_do_not_fit_leave_none_registered(void **state)
+T_TEST(others_that_do_not_fit_leave_none_registered)
 {
 	struct step step = { 'A', SCSI_PR_REGISTER, 0, 1, 0, 0x08, "BC" };
 	struct scsi_pr_effects effects;
@@ -549,7 +549,7 @@ static void others_that_do_not_fit_leave_none_registered(void **state)
 	assert_null(scsi_pr_find(&pr, &a));
 }
 
-static void everyone_can_be_told_at_once(void **state)
+T_TEST(everyone_can_be_told_at_once)
 {
 	struct scsi_pr_request req = { .action = SCSI_PR_CLEAR, .key = 1 };
 	struct scsi_pr_nexus from = numbered_nexus(0);
@@ -621,7 +621,7 @@ static const struct list_row {
 	  .outcome = "05/26/00 data 17.0" },
 };
 
-static void parameter_list(void **state)
+T_ROWS(parameter_list, list_rows)
 {
 	const struct list_row *row = *state;
 	struct t_bytes b = t_bytes(row->list);
@@ -693,7 +693,7 @@ static const struct in_row {
 		  "04 00*7 00*6 10 00 00*7 42" },
 };
 
-static void reserve_in(void **state)
+T_ROWS(reserve_in, in_rows)
 {
 	const struct in_row *row = *state;
 	const struct scsi_pr_unit unit = { or_first(row->target_ports),
@@ -715,17 +715,4 @@ static void reserve_in(void **state)
 			 len);
 	assert_memory_equal(few, buf, len < 10 ? len : 10);
 	assert_int_equal(few[10], 0xee);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rows, history);
-	T_ADD_ROWS(&t, list_rows, parameter_list);
-	T_ADD_ROWS(&t, in_rows, reserve_in);
-	T_ADD(&t, one_registration_too_many_is_refused);
-	T_ADD(&t, others_that_do_not_fit_leave_none_registered);
-	T_ADD(&t, everyone_can_be_told_at_once);
-	return t_run(&t);
 }

@@ -117,7 +117,7 @@ static void assert_sense(const struct scsi_sense *got,
 }
 
 /* Encodes each row into buffers of every size, and decodes the full one. */
-static void on_the_wire(void **state)
+T_ROWS(on_the_wire, wire_rows)
 {
 	const struct wire_row *r = *state;
 	struct t_bytes want = t_bytes(r->bytes);
@@ -206,7 +206,7 @@ static const struct decode_row decode_rows[] = {
 	  "72 03 11 00 00*3 0c 00 0a 00 00 ff*8", 0, PLAIN(0x3, 0x1100) },
 };
 
-static void decode(void **state)
+T_ROWS(decode, decode_rows)
 {
 	const struct decode_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -221,7 +221,7 @@ static void decode(void **state)
 }
 
 /* No read goes past the end, for any cut and any stated length. */
-static void truncated(void **state)
+T_ROWS(truncated, wire_rows)
 {
 	const struct wire_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -245,7 +245,7 @@ static void truncated(void **state)
 	free(b.p);
 }
 
-static void information_above_32_bits_needs_descriptors(void **state)
+T_TEST(information_above_32_bits_needs_descriptors)
 {
 	struct scsi_sense sense =
 		scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_LBA_OUT_OF_RANGE);
@@ -283,7 +283,7 @@ static const struct from_row from_rows[] = {
 	{ "not an errno", 12345, SCSI_MEDIUM_READ, 0x4, 0x4400 },
 };
 
-static void from_errno(void **state)
+T_ROWS(from_errno, from_rows)
 {
 	const struct from_row *r = *state;
 	struct scsi_sense sense = scsi_sense_from_errno(r->err, r->op);
@@ -325,7 +325,7 @@ static const struct to_row to_rows[] = {
 	{ "reserved key", 0xc, 0x0000, -EIO },
 };
 
-static void to_errno(void **state)
+T_ROWS(to_errno, to_rows)
 {
 	const struct to_row *r = *state;
 	struct scsi_sense sense = { .key = r->key, .code = r->code };
@@ -335,7 +335,7 @@ static void to_errno(void **state)
 
 /* The command that came with the error was not executed, whatever the key
  * says. */
-static void deferred_error_is_not_of_this_command(void **state)
+T_TEST(deferred_error_is_not_of_this_command)
 {
 	for (unsigned int key = 0; key < 16; key++) {
 		struct scsi_sense sense = { .key = (uint8_t)key,
@@ -370,7 +370,7 @@ static const struct text_row text_rows[] = {
 	{ "VENDOR SPECIFIC: unknown reason (09/ff/fe)", PLAIN(0x9, 0xfffe) },
 };
 
-static void text(void **state)
+T_ROWS(text, text_rows)
 {
 	const struct text_row *r = *state;
 	char buf[SCSI_SENSE_TEXT_LEN];
@@ -378,7 +378,7 @@ static void text(void **state)
 	assert_string_equal(scsi_sense_text(&r->sense, buf), r->name);
 }
 
-static void every_text_fits_its_buffer(void **state)
+T_TEST(every_text_fits_its_buffer)
 {
 	struct scsi_sense sense = { .pointer = SCSI_POINTER_DATA,
 				    .byte_no = UINT16_MAX };
@@ -394,28 +394,11 @@ static void every_text_fits_its_buffer(void **state)
 	}
 }
 
-static void statuses_have_names(void **state)
+T_TEST(statuses_have_names)
 {
 	assert_string_equal(scsi_status_name(0x00), "GOOD");
 	assert_string_equal(scsi_status_name(0x02), "CHECK CONDITION");
 	assert_string_equal(scsi_status_name(0x28), "TASK SET FULL");
 	assert_string_equal(scsi_status_name(0xff), "unknown status");
 	assert_string_equal(scsi_key_name(0x6), "UNIT ATTENTION");
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, wire_rows, on_the_wire);
-	T_ADD_ROWS(&t, wire_rows, truncated);
-	T_ADD_ROWS(&t, decode_rows, decode);
-	T_ADD(&t, information_above_32_bits_needs_descriptors);
-	T_ADD_ROWS(&t, from_rows, from_errno);
-	T_ADD_ROWS(&t, to_rows, to_errno);
-	T_ADD(&t, deferred_error_is_not_of_this_command);
-	T_ADD_ROWS(&t, text_rows, text);
-	T_ADD(&t, every_text_fits_its_buffer);
-	T_ADD(&t, statuses_have_names);
-	return t_run(&t);
 }

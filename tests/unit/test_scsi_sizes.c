@@ -79,7 +79,7 @@ static const struct row rows[] = {
 	{ "PRE-FETCH (16) of more than fits", "8E", 512, "90" },
 };
 
-static void on_null(void **state)
+T_ROWS(on_null, rows)
 {
 	const struct row *row = *state;
 	struct volume_spec spec = { .store = &backend_null,
@@ -125,7 +125,7 @@ static void expect(const char *cdb, const char *out, uint32_t in_len,
 /* 20 TiB of 4096: the last block is 1_3fff_ffff. */
 #define LAST_20T "00 00 00 01 3f ff ff ff"
 
-static void sparse_file_of_20_tib(void **state)
+T_TEST(sparse_file_of_20_tib)
 {
 	struct volume_spec spec = { .store = &backend_file,
 				    .block_size = 4096 };
@@ -157,7 +157,7 @@ static void sparse_file_of_20_tib(void **state)
 
 /* ---- LUNs ---- */
 
-static void all_luns_are_there(void **state)
+T_TEST(all_luns_are_there)
 {
 	struct t_command c;
 
@@ -179,14 +179,4 @@ static void all_luns_are_there(void **state)
 	assert_string_equal(t_outcome(&c.task), "05/25/00");
 	t_command_free(&c);
 	t_disk_stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, rows, on_null);
-	T_ADD(&t, sparse_file_of_20_tib);
-	T_ADD(&t, all_luns_are_there);
-	return t_run(&t);
 }

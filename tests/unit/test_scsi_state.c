@@ -502,7 +502,7 @@ static void run_steps(const struct step *steps)
 		run_step(&steps[i]);
 }
 
-static void conversation(void **state)
+T_ROWS(conversation, rows)
 {
 	const struct row *row = *state;
 
@@ -538,7 +538,7 @@ static void reset_unit(void)
 	assert_null(reset.luns);
 }
 
-static void reset_ends_reserve_and_brings_saved_modes_back(void **state)
+T_TEST(reset_ends_reserve_and_brings_saved_modes_back)
 {
 	static const struct step before[STEPS] = {
 		{ 1, "16" },
@@ -559,7 +559,7 @@ static void reset_ends_reserve_and_brings_saved_modes_back(void **state)
 	t_disk_stop();
 }
 
-static void reset_leaves_persistent_reservations(void **state)
+T_TEST(reset_leaves_persistent_reservations)
 {
 	static const struct step before[STEPS] = {
 		REGISTER(1, "01"),
@@ -577,7 +577,7 @@ static void reset_leaves_persistent_reservations(void **state)
 	t_disk_stop();
 }
 
-static void loss_of_the_nexus_ends_reserve_only(void **state)
+T_TEST(loss_of_the_nexus_ends_reserve_only)
 {
 	static const struct step before[STEPS] = { { 1, "16" } };
 	static const struct step after[STEPS] = {
@@ -597,7 +597,7 @@ static void loss_of_the_nexus_ends_reserve_only(void **state)
 	t_disk_stop();
 }
 
-static void prevention_ends_with_the_nexus_and_by_reset(void **state)
+T_TEST(prevention_ends_with_the_nexus_and_by_reset)
 {
 	static const struct step prevent[STEPS] = {
 		{ 1, "1e 00 00 00 01" },
@@ -633,7 +633,7 @@ static void prevention_ends_with_the_nexus_and_by_reset(void **state)
 
 /* ---- how a reservation affects each command ---- */
 
-static void every_command_has_its_access(void **state)
+T_TEST(every_command_has_its_access)
 {
 	static const struct {
 		const char *start;
@@ -698,7 +698,7 @@ static void restart(void)
 	t_disk_start_in(T_THIN, dir);
 }
 
-static void reservations_survive_with_aptpl(void **state)
+T_TEST(reservations_survive_with_aptpl)
 {
 	static const struct step before[STEPS] = {
 		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
@@ -733,7 +733,7 @@ static void reservations_survive_with_aptpl(void **state)
 	remove_dir();
 }
 
-static void reservations_without_aptpl_do_not_survive(void **state)
+T_TEST(reservations_without_aptpl_do_not_survive)
 {
 	static const struct step before[STEPS] = {
 		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
@@ -755,7 +755,7 @@ static void reservations_without_aptpl_do_not_survive(void **state)
 	remove_dir();
 }
 
-static void modes_survive_when_saved(void **state)
+T_TEST(modes_survive_when_saved)
 {
 	static const struct step before[STEPS] = {
 		{ 1, "15 11 00 00 18", "00*4 08 12 00 00*17" },
@@ -778,7 +778,7 @@ static void modes_survive_when_saved(void **state)
 }
 
 /* The command fails and changes nothing. */
-static void what_cannot_be_written_down_is_refused(void **state)
+T_TEST(what_cannot_be_written_down_is_refused)
 {
 	static const struct step before[STEPS] = {
 		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
@@ -875,7 +875,7 @@ static const struct step after_unsure[STEPS] = {
 	{ 1, "28 00 00*6 01", NULL, "good", "01 01" },
 };
 
-static void unsure_change_is_not_found_at_the_next_start(void **state)
+T_ROWS(unsure_change_is_not_found_at_the_next_start, unsure_rows)
 {
 	const struct unsure_row *row = *state;
 	int real;
@@ -893,7 +893,7 @@ static void unsure_change_is_not_found_at_the_next_start(void **state)
 }
 
 /* While nobody knows what the file has, no initiator goes on. */
-static void unit_is_not_ready_until_its_state_is_saved(void **state)
+T_ROWS(unit_is_not_ready_until_its_state_is_saved, unsure_rows)
 {
 	const struct unsure_row *row = *state;
 	static const struct step not_ready[STEPS] = {
@@ -932,7 +932,7 @@ static void unit_is_not_ready_until_its_state_is_saved(void **state)
 
 /* A command that could not be saved does not change how an earlier failure may
  * be left. */
-static void failure_keeps_its_mode(void **state)
+T_TEST(failure_keeps_its_mode)
 {
 	static const struct step failed[STEPS] = {
 		{ 1, "48 22", NULL, "03/31/03" }, /* unrestricted */
@@ -962,7 +962,7 @@ static void failure_keeps_its_mode(void **state)
 }
 
 /* The write cache is off at that time, so its contents must be made stable. */
-static void ended_mode_select_flushes_all_the_same(void **state)
+T_TEST(ended_mode_select_flushes_all_the_same)
 {
 	struct t_bytes out = t_bytes("00*4 08 12 00 00*17");
 	struct t_command c;
@@ -981,7 +981,7 @@ static void ended_mode_select_flushes_all_the_same(void **state)
 	remove_dir();
 }
 
-static void state_in_use_is_not_taken(void **state)
+T_TEST(state_in_use_is_not_taken)
 {
 	struct volume_spec spec = { .store = &backend_ram,
 				    .block_size = T_BLOCK,
@@ -1001,7 +1001,7 @@ static void state_in_use_is_not_taken(void **state)
 }
 
 /* Others can write to the directory, and have put a link under the name of the lock. */
-static void link_in_the_state_directory_is_not_followed(void **state)
+T_TEST(link_in_the_state_directory_is_not_followed)
 {
 	struct volume_spec spec = { .store = &backend_ram,
 				    .block_size = T_BLOCK,
@@ -1070,7 +1070,7 @@ static int load_interrupted(struct volume *vol, struct error *e)
 	return err;
 }
 
-static void state_of_another_process_is_waited_for(void **state)
+T_TEST(state_of_another_process_is_waited_for)
 {
 	struct volume_spec spec = { .store = &backend_ram,
 				    .block_size = T_BLOCK,
@@ -1102,7 +1102,7 @@ static void state_of_another_process_is_waited_for(void **state)
 
 /* While one command waits for the disk of the state file, others continue. A
  * second change waits for the first. */
-static void nobody_else_waits_for_the_writing(void **state)
+T_TEST(nobody_else_waits_for_the_writing)
 {
 	struct t_bytes one = t_bytes("00*15 01 00*4 01 00*3");
 	struct t_bytes two = t_bytes("00*15 02 00*4 01 00*3");
@@ -1201,7 +1201,7 @@ static const struct job_row {
 	  .at_last = { TUR(1, "good") } },
 };
 
-static void job(void **state)
+T_ROWS(job, job_rows)
 {
 	const struct job_row *row = *state;
 
@@ -1220,7 +1220,7 @@ static void job(void **state)
 	remove_dir();
 }
 
-static void job_that_cannot_be_written_down_does_not_begin(void **state)
+T_TEST(job_that_cannot_be_written_down_does_not_begin)
 {
 	static const struct step steps[STEPS] = {
 		{ 1, "48 02", NULL, "04/44/00" },
@@ -1248,7 +1248,7 @@ static void fail_next(int err)
 }
 
 /* A flush that could not reach the store is not sticky. */
-static void volume_that_cannot_flush_is_not_ready(void **state)
+T_TEST(volume_that_cannot_flush_is_not_ready)
 {
 	static const struct step away = { 1, "35", NULL, "03/0c/00" };
 	static const struct step fails = { 1, "35", NULL, "03/0c/00" };
@@ -1279,7 +1279,7 @@ static void volume_that_cannot_flush_is_not_ready(void **state)
 	t_disk_stop();
 }
 
-static void volume_with_a_bad_block_is_ready(void **state)
+T_TEST(volume_with_a_bad_block_is_ready)
 {
 	static const struct step fails = READ(1, "03/11/00 info 0");
 
@@ -1292,7 +1292,7 @@ static void volume_with_a_bad_block_is_ready(void **state)
 	t_disk_stop();
 }
 
-static void status_follows_the_medium(void **state)
+T_TEST(status_follows_the_medium)
 {
 	static const struct step eject = { 1, "1b 00 00 00 02" };
 	static const struct step load = { 1, "1b 00 00 00 03" };
@@ -1305,7 +1305,7 @@ static void status_follows_the_medium(void **state)
 	t_disk_stop();
 }
 
-static void status_follows_a_job_and_the_paths(void **state)
+T_TEST(status_follows_a_job_and_the_paths)
 {
 	static const struct step fails = { 1, "48 22", NULL, "03/31/03" };
 	static const struct step leave = { 1, "48 1f" };
@@ -1373,7 +1373,7 @@ static const struct whose_row {
 
 /* A state file that may belong to another store is refused, and the line says
  * why. */
-static void state_is_for_its_store_only(void **state)
+T_ROWS(state_is_for_its_store_only, whose_rows)
 {
 	const struct whose_row *row = *state;
 	struct volume *vol;
@@ -1406,7 +1406,7 @@ static void state_is_for_its_store_only(void **state)
 
 /* ---- a device without an identifier of its own ---- */
 
-static void nothing_is_kept_for_what_cannot_be_trusted(void **state)
+T_TEST(nothing_is_kept_for_what_cannot_be_trusted)
 {
 	static const struct step steps[STEPS] = {
 		{ 1, "04", NULL, "05/20/00" },
@@ -1462,7 +1462,7 @@ static void start_group(unsigned int active)
 	t_disk_start(T_THIN);
 }
 
-static void standby_answers_what_it_may(void **state)
+T_TEST(standby_answers_what_it_may)
 {
 	static const struct step steps[STEPS] = {
 		{ 1, "00", NULL, IN_STANDBY },
@@ -1493,7 +1493,7 @@ static void standby_answers_what_it_may(void **state)
 }
 
 /* The port and its group have the number of the target. */
-static void identification_names_the_group(void **state)
+T_TEST(identification_names_the_group)
 {
 	static const struct step step = { 1, "12 01 83 00 fc" };
 	struct t_command c;
@@ -1516,7 +1516,7 @@ static void identification_names_the_group(void **state)
 	t_disk_stop();
 }
 
-static void set_groups_takes_over_and_lets_go(void **state)
+T_TEST(set_groups_takes_over_and_lets_go)
 {
 	static const struct step take[STEPS] = {
 		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 00 00 00 02" },
@@ -1542,7 +1542,7 @@ static void set_groups_takes_over_and_lets_go(void **state)
 	t_disk_stop();
 }
 
-static void set_groups_is_refused(void **state)
+T_TEST(set_groups_is_refused)
 {
 	static const struct step steps[STEPS] = {
 		{ 1, "a4 0a 00*4 00 00 00 08", "00*4 00 00 00 03",
@@ -1574,7 +1574,7 @@ static void take_over_and_look(void)
 	volume_look_at_paths(t_disk.luns.vol[0]);
 }
 
-static void late_look_at_paths_does_not_stay(void **state)
+T_TEST(late_look_at_paths_does_not_stay)
 {
 	static const struct step steps[STEPS] = {
 		{ 1, "28 00 00*6 01" },
@@ -1588,7 +1588,7 @@ static void late_look_at_paths_does_not_stay(void **state)
 }
 
 /* I/O that another target has fenced off was never done by this one. */
-static void fenced_io_is_not_ready(void **state)
+T_TEST(fenced_io_is_not_ready)
 {
 	static const struct step steps[STEPS] = {
 		{ 1, "2a 00 00*6 01", "aa*512", IN_STANDBY },
@@ -1602,7 +1602,7 @@ static void fenced_io_is_not_ready(void **state)
 }
 
 /* Another target that takes over would leave the job unfinished. */
-static void jobs_are_for_one_target(void **state)
+T_TEST(jobs_are_for_one_target)
 {
 	static const struct step steps[STEPS] = {
 		{ 1, "04", NULL, "05/20/00" },
@@ -1616,7 +1616,7 @@ static void jobs_are_for_one_target(void **state)
 }
 
 /* An initiator that is shut out here could write through the other target. */
-static void reservations_are_for_one_target(void **state)
+T_TEST(reservations_are_for_one_target)
 {
 	static const struct step steps[STEPS] = {
 		{ 1, "5e 00 00*5 08 00", NULL, "05/20/00" },
@@ -1631,7 +1631,7 @@ static void reservations_are_for_one_target(void **state)
 }
 
 /* The other targets would neither protect the medium nor write through. */
-static void write_protection_and_wce_are_for_one_target(void **state)
+T_TEST(write_protection_and_wce_are_for_one_target)
 {
 	static const struct step alone[STEPS] = {
 		{ 1, "1a 08 48 00 18", NULL, NULL, "17 00 10 00 08 12 04" },
@@ -1655,7 +1655,7 @@ static void write_protection_and_wce_are_for_one_target(void **state)
 	t_disk_stop();
 }
 
-static void saved_write_protection_is_not_dropped_among_targets(void **state)
+T_TEST(saved_write_protection_is_not_dropped_among_targets)
 {
 	static const struct step protect[STEPS] = {
 		{ 1, "15 11 00 00 10", "00*4 0a 0a 22 10 08 40 00*6" },
@@ -1675,45 +1675,6 @@ static void saved_write_protection_is_not_dropped_among_targets(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	log_level = LOG_ERROR;
-	T_ADD_ROWS(&t, rows, conversation);
-	T_ADD(&t, reset_ends_reserve_and_brings_saved_modes_back);
-	T_ADD(&t, reset_leaves_persistent_reservations);
-	T_ADD(&t, loss_of_the_nexus_ends_reserve_only);
-	T_ADD(&t, prevention_ends_with_the_nexus_and_by_reset);
-	T_ADD(&t, every_command_has_its_access);
-	T_ADD(&t, reservations_survive_with_aptpl);
-	T_ADD(&t, reservations_without_aptpl_do_not_survive);
-	T_ADD(&t, modes_survive_when_saved);
-	T_ADD(&t, what_cannot_be_written_down_is_refused);
-	T_ADD_ROWS(&t, unsure_rows,
-		   unsure_change_is_not_found_at_the_next_start);
-	T_ADD_ROWS(&t, unsure_rows, unit_is_not_ready_until_its_state_is_saved);
-	T_ADD(&t, failure_keeps_its_mode);
-	T_ADD(&t, ended_mode_select_flushes_all_the_same);
-	T_ADD(&t, state_in_use_is_not_taken);
-	T_ADD(&t, link_in_the_state_directory_is_not_followed);
-	T_ADD(&t, state_of_another_process_is_waited_for);
-	T_ADD(&t, nobody_else_waits_for_the_writing);
-	T_ADD_ROWS(&t, job_rows, job);
-	T_ADD(&t, job_that_cannot_be_written_down_does_not_begin);
-	T_ADD(&t, volume_that_cannot_flush_is_not_ready);
-	T_ADD(&t, volume_with_a_bad_block_is_ready);
-	T_ADD(&t, status_follows_the_medium);
-	T_ADD(&t, status_follows_a_job_and_the_paths);
-	T_ADD_ROWS(&t, whose_rows, state_is_for_its_store_only);
-	T_ADD(&t, nothing_is_kept_for_what_cannot_be_trusted);
-	T_ADD(&t, standby_answers_what_it_may);
-	T_ADD(&t, identification_names_the_group);
-	T_ADD(&t, set_groups_takes_over_and_lets_go);
-	T_ADD(&t, set_groups_is_refused);
-	T_ADD(&t, late_look_at_paths_does_not_stay);
-	T_ADD(&t, fenced_io_is_not_ready);
-	T_ADD(&t, jobs_are_for_one_target);
-	T_ADD(&t, reservations_are_for_one_target);
-	T_ADD(&t, write_protection_and_wce_are_for_one_target);
-	T_ADD(&t, saved_write_protection_is_not_dropped_among_targets);
-	return t_run(&t);
+	return t_run();
 }

@@ -126,7 +126,7 @@ static size_t build(const struct scsi_disk_info *info, int page, void *buf,
 
 /* Builds each page into buffers of every size. The lengths inside are always
  * the full ones. */
-static void page(void **state)
+T_ROWS(page, page_rows)
 {
 	const struct page_row *r = *state;
 	struct scsi_disk_info info = r->disk();
@@ -144,7 +144,7 @@ static void page(void **state)
 	free(want.p);
 }
 
-static void unknown_pages_are_refused(void **state)
+T_TEST(unknown_pages_are_refused)
 {
 	struct scsi_disk_info info = thin_disk();
 	uint8_t list[SCSI_VPD_MAX_LEN];
@@ -194,7 +194,7 @@ static const struct name_row name_rows[] = {
 };
 
 /* The name that the initiator reads is the name that the target reported. */
-static void name_survives(void **state)
+T_ROWS(name_survives, name_rows)
 {
 	const struct name_row *r = *state;
 	struct scsi_disk_info info = thin_disk();
@@ -223,7 +223,7 @@ static void name_survives(void **state)
 	}
 }
 
-static void half_a_character_is_not_told(void **state)
+T_TEST(half_a_character_is_not_told)
 {
 	struct scsi_disk_info info = thin_disk();
 	char name[2 * SCSI_VOLUME_NAME_MAX] = "x";
@@ -239,7 +239,7 @@ static void half_a_character_is_not_told(void **state)
 	assert_int_equal(strlen(ids.name), SCSI_VOLUME_NAME_MAX - 1);
 }
 
-static void longest_names_fit_the_largest_page(void **state)
+T_TEST(longest_names_fit_the_largest_page)
 {
 	struct scsi_disk_info info = thin_disk();
 	char name[1000], serial[1000];
@@ -263,7 +263,7 @@ static void longest_names_fit_the_largest_page(void **state)
 }
 
 /* Linux takes a VPD page of length 0 for an error. */
-static void empty_serial_is_a_space(void **state)
+T_TEST(empty_serial_is_a_space)
 {
 	struct scsi_disk_info info = thin_disk();
 	uint8_t b[SCSI_VPD_MAX_LEN];
@@ -274,7 +274,7 @@ static void empty_serial_is_a_space(void **state)
 	t_assert_bytes(b, len, "00 80 00 01 20");
 }
 
-static void naa_is_stable_and_local(void **state)
+T_TEST(naa_is_stable_and_local)
 {
 	uint8_t a[SCSI_NAA_LEN], b[SCSI_NAA_LEN];
 
@@ -330,7 +330,7 @@ static const struct inquiry_row inquiry_rows[] = {
 	{ "nothing", "", -EBADMSG, { 0 } },
 };
 
-static void inquiry(void **state)
+T_ROWS(inquiry, inquiry_rows)
 {
 	const struct inquiry_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -367,7 +367,7 @@ static const struct serial_row serial_rows[] = {
 	{ "no header", "00 80 00", -EBADMSG, NULL },
 };
 
-static void serial(void **state)
+T_ROWS(serial, serial_rows)
 {
 	const struct serial_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -443,7 +443,7 @@ static const struct ids_row ids_rows[] = {
 	{ "another page", "00 80 00 04 00*4", -EBADMSG, 0, NULL, NULL },
 };
 
-static void ids(void **state)
+T_ROWS(ids, ids_rows)
 {
 	const struct ids_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -464,7 +464,7 @@ static void ids(void **state)
 		assert_int_equal(strlen(got.name), SCSI_VOLUME_NAME_MAX);
 }
 
-static void limits_come_back(void **state)
+T_TEST(limits_come_back)
 {
 	struct scsi_disk_info info = thin_disk();
 	struct scsi_block_limits got;
@@ -483,7 +483,7 @@ static void limits_come_back(void **state)
 	assert_int_equal(got.max_write_same_blocks, 0x123456789a);
 }
 
-static void limits_of_sbc_2_have_no_unmap(void **state)
+T_TEST(limits_of_sbc_2_have_no_unmap)
 {
 	struct t_bytes b = t_bytes("00 b0 00 0c 00 00 00 01 00 00 80 00 00*4");
 	struct scsi_block_limits got;
@@ -497,7 +497,7 @@ static void limits_of_sbc_2_have_no_unmap(void **state)
 	free(b.p);
 }
 
-static void alignment_needs_its_valid_bit(void **state)
+T_TEST(alignment_needs_its_valid_bit)
 {
 	struct t_bytes b = t_bytes("00 b0 00 3c 00*28 7f ff ff ff 00*28");
 	struct scsi_block_limits got;
@@ -531,7 +531,7 @@ static const struct prov_row prov_rows[] = {
 	{ "one byte short", "00 b2 00 03 00 e4 02", -EBADMSG, { 0 } },
 };
 
-static void provisioning(void **state)
+T_ROWS(provisioning, prov_rows)
 {
 	const struct prov_row *r = *state;
 	struct t_bytes b = t_bytes(r->bytes);
@@ -547,7 +547,7 @@ static void provisioning(void **state)
 	assert_int_equal(got.lbprz, r->prov.lbprz);
 }
 
-static void store_comes_back(void **state)
+T_TEST(store_comes_back)
 {
 	struct scsi_disk_info info = thin_disk();
 	uint8_t b[SCSI_VPD_MAX_LEN];
@@ -566,7 +566,7 @@ static void store_comes_back(void **state)
 	assert_int_equal(scsi_vpd_decode_store(b, full, &got), -EBADMSG);
 }
 
-static void generation_is_that_of_the_text(void **state)
+T_TEST(generation_is_that_of_the_text)
 {
 	uint8_t a[SCSI_GENERATION_LEN];
 	uint8_t b[SCSI_GENERATION_LEN];
@@ -600,7 +600,7 @@ static void parse_all(const uint8_t *p, size_t len)
 	scsi_vpd_decode_store(p, len, &store);
 }
 
-static void parsers_stay_inside(void **state)
+T_ROWS(parsers_stay_inside, page_rows)
 {
 	const struct page_row *r = *state;
 
@@ -608,7 +608,7 @@ static void parsers_stay_inside(void **state)
 }
 
 /* Pages that must be complete are refused if they are cut. */
-static void a_cut_page_is_refused(void **state)
+T_TEST(a_cut_page_is_refused)
 {
 	struct scsi_disk_info info = thin_disk();
 	uint8_t b[SCSI_VPD_MAX_LEN];
@@ -625,29 +625,4 @@ static void a_cut_page_is_refused(void **state)
 		assert_int_equal(scsi_vpd_decode_rotation(b, len, &rate),
 				 len < full ? -EBADMSG : 0);
 	assert_int_equal(rate, 1);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, page_rows, page);
-	T_ADD_ROWS(&t, page_rows, parsers_stay_inside);
-	T_ADD(&t, unknown_pages_are_refused);
-	T_ADD_ROWS(&t, name_rows, name_survives);
-	T_ADD(&t, half_a_character_is_not_told);
-	T_ADD(&t, longest_names_fit_the_largest_page);
-	T_ADD(&t, empty_serial_is_a_space);
-	T_ADD(&t, naa_is_stable_and_local);
-	T_ADD_ROWS(&t, inquiry_rows, inquiry);
-	T_ADD_ROWS(&t, serial_rows, serial);
-	T_ADD_ROWS(&t, ids_rows, ids);
-	T_ADD(&t, limits_come_back);
-	T_ADD(&t, limits_of_sbc_2_have_no_unmap);
-	T_ADD(&t, alignment_needs_its_valid_bit);
-	T_ADD_ROWS(&t, prov_rows, provisioning);
-	T_ADD(&t, store_comes_back);
-	T_ADD(&t, generation_is_that_of_the_text);
-	T_ADD(&t, a_cut_page_is_refused);
-	return t_run(&t);
 }

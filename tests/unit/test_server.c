@@ -28,6 +28,8 @@ static int leave(void **state)
 	return 0;
 }
 
+T_EACH(enter, leave)
+
 static void expect_log(const char *part)
 {
 	if (!strstr(t_server_log(), part))
@@ -160,7 +162,7 @@ static const struct refusal {
 	  "colour" },
 };
 
-static void refused_start_names_the_reason(void **state)
+T_ROWS(refused_start_names_the_reason, refusals)
 {
 	const struct refusal *r = *state;
 
@@ -173,7 +175,7 @@ static void refused_start_names_the_reason(void **state)
 }
 
 /* A target that has saved once has left a file that was whole. */
-static void broken_file_names_the_version_before(void **state)
+T_TEST(broken_file_names_the_version_before)
 {
 	static const char *const args[] = { "--config", "c.json", NULL };
 
@@ -201,7 +203,7 @@ static const struct end {
 	  "so" },
 };
 
-static void end_leaves_nothing(void **state)
+T_ROWS(end_leaves_nothing, ends)
 {
 	const struct end *end = *state;
 	const char *args[] = { "--backing", end->backing,     "--pidfile",
@@ -222,7 +224,7 @@ static void end_leaves_nothing(void **state)
 		expect_log(end->log);
 }
 
-static void second_target_of_a_pid_file_is_refused(void **state)
+T_TEST(second_target_of_a_pid_file_is_refused)
 {
 	static const char *const args[] = { "--pidfile", "pid", NULL };
 	struct pidfile other;
@@ -235,7 +237,7 @@ static void second_target_of_a_pid_file_is_refused(void **state)
 	pidfile_remove(&other);
 }
 
-static void hangup_looks_for_volumes_that_have_grown(void **state)
+T_TEST(hangup_looks_for_volumes_that_have_grown)
 {
 	static const char *const args[] = { "--backing", "file,name=f", NULL };
 
@@ -249,7 +251,7 @@ static void hangup_looks_for_volumes_that_have_grown(void **state)
 	t_server_end(SIGTERM);
 }
 
-static void watchdog_is_told_while_all_threads_turn(void **state)
+T_TEST(watchdog_is_told_while_all_threads_turn)
 {
 	static const char *const args[] = { "--backing", "ram:1M", NULL };
 
@@ -274,7 +276,7 @@ static const json_t *find_metric(const char *name)
 	return NULL;
 }
 
-static void metrics_are_told_in_each_form(void **state)
+T_TEST(metrics_are_told_in_each_form)
 {
 	char addr[32];
 	const char *args[] = { "--backing", "ram:1M,name=vol", "--metrics",
@@ -313,7 +315,7 @@ static void metrics_are_told_in_each_form(void **state)
 	t_server_end(SIGTERM);
 }
 
-static void events_are_followed(void **state)
+T_TEST(events_are_followed)
 {
 	static const char *const args[] = { "--backing", "ram:1M,name=vol",
 					    NULL };
@@ -335,7 +337,7 @@ static void events_are_followed(void **state)
 
 /* ---- transports ---- */
 
-static void without_a_device_the_target_uses_tcp(void **state)
+T_TEST(without_a_device_the_target_uses_tcp)
 {
 	char addr[32];
 	char uri[64];
@@ -358,7 +360,7 @@ static void without_a_device_the_target_uses_tcp(void **state)
 	assert_int_equal(t_server_end(SIGTERM), 0);
 }
 
-static void transport_that_cannot_be_used_is_taken_back(void **state)
+T_TEST(transport_that_cannot_be_used_is_taken_back)
 {
 	static const char *const args[] = {
 		"--backing", "ram:1M", "--threads", "2", "--buffers", "8M", NULL
@@ -372,25 +374,4 @@ static void transport_that_cannot_be_used_is_taken_back(void **state)
 	t_json_expect(t_server_ask("GetStatus", NULL), "listeners",
 		      "['srp+rdma://10.0.0.1:5555']");
 	assert_int_equal(t_server_end(SIGTERM), 0);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, refusals, refused_start_names_the_reason);
-	T_ADD(&t, broken_file_names_the_version_before);
-	T_ADD_ROWS(&t, ends, end_leaves_nothing);
-	T_ADD(&t, second_target_of_a_pid_file_is_refused);
-	T_ADD(&t, hangup_looks_for_volumes_that_have_grown);
-	T_ADD(&t, watchdog_is_told_while_all_threads_turn);
-	T_ADD(&t, metrics_are_told_in_each_form);
-	T_ADD(&t, events_are_followed);
-	T_ADD(&t, without_a_device_the_target_uses_tcp);
-	T_ADD(&t, transport_that_cannot_be_used_is_taken_back);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = enter;
-		t.tests[i].teardown_func = leave;
-	}
-	return t_run(&t);
 }

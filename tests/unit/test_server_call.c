@@ -41,7 +41,7 @@ static void await_message(struct server *s)
 
 /* The object that the argument points to is gone when server_call() has
  * returned. */
-static void call_that_was_given_up_is_not_made(void **state)
+T_TEST(call_that_was_given_up_is_not_made)
 {
 	static const struct reactor_options opt = { .ring_entries = 8 };
 	struct server *s = calloc(1, sizeof(*s));
@@ -61,12 +61,4 @@ static void call_that_was_given_up_is_not_made(void **state)
 	assert_false(c.was_called);
 	reactor_destroy(s->workers[0].reactor);
 	free(s);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, call_that_was_given_up_is_not_made);
-	return t_run(&t);
 }

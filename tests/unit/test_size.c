@@ -52,7 +52,7 @@ static const struct parse_row parse_rows[] = {
 	{ "junk wins over overflow", "99999999999999999999999x", -EINVAL, 0 },
 };
 
-static void parse(void **state)
+T_ROWS(parse, parse_rows)
 {
 	const struct parse_row *r = *state;
 	uint64_t size = 12345;
@@ -80,20 +80,11 @@ static const struct format_row format_rows[] = {
 	{ "largest exbibyte", 15 * EI, "15 EiB" },
 };
 
-static void format(void **state)
+T_ROWS(format, format_rows)
 {
 	const struct format_row *r = *state;
 	char buf[SIZE_TEXT_SIZE];
 
 	assert_ptr_equal(size_format(r->size, buf), buf);
 	assert_string_equal(buf, r->text);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, parse_rows, parse);
-	T_ADD_ROWS(&t, format_rows, format);
-	return t_run(&t);
 }

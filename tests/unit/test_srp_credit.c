@@ -16,7 +16,7 @@ static const struct may_row may_rows[] = {
 	{ "less than none", -3, false },
 };
 
-static void may(void **state)
+T_ROWS(may, may_rows)
 {
 	const struct may_row *r = *state;
 	struct srp_credit c;
@@ -43,7 +43,7 @@ static const struct add_row add_rows[] = {
 	  INT32_MIN },
 };
 
-static void add(void **state)
+T_ROWS(add, add_rows)
 {
 	const struct add_row *r = *state;
 	struct srp_credit c;
@@ -53,7 +53,7 @@ static void add(void **state)
 	assert_int_equal(c.limit, r->sum);
 }
 
-static void commands_leave_one_credit_for_task_management(void **state)
+T_TEST(commands_leave_one_credit_for_task_management)
 {
 	struct srp_credit c;
 	int sent = 0;
@@ -67,7 +67,7 @@ static void commands_leave_one_credit_for_task_management(void **state)
 	assert_int_equal(c.limit, 1);
 }
 
-static void target_admits_as_many_requests_as_it_granted(void **state)
+T_TEST(target_admits_as_many_requests_as_it_granted)
 {
 	struct srp_ledger l;
 
@@ -81,7 +81,7 @@ static void target_admits_as_many_requests_as_it_granted(void **state)
 	assert_false(srp_ledger_take(&l));
 }
 
-static void initiator_is_short_when_it_may_send_no_command(void **state)
+T_TEST(initiator_is_short_when_it_may_send_no_command)
 {
 	struct srp_ledger l;
 
@@ -96,7 +96,7 @@ static void initiator_is_short_when_it_may_send_no_command(void **state)
 	assert_false(srp_ledger_is_short(&l));
 }
 
-static void a_refused_request_changes_nothing(void **state)
+T_TEST(a_refused_request_changes_nothing)
 {
 	struct srp_ledger l;
 
@@ -108,7 +108,7 @@ static void a_refused_request_changes_nothing(void **state)
 	assert_true(srp_ledger_take(&l));
 }
 
-static void the_answer_to_an_abort_returns_both_credits(void **state)
+T_TEST(the_answer_to_an_abort_returns_both_credits)
 {
 	struct srp_ledger l;
 
@@ -121,7 +121,7 @@ static void the_answer_to_an_abort_returns_both_credits(void **state)
 	assert_int_equal(srp_ledger_settle(&l), 0);
 }
 
-static void an_owed_credit_is_not_with_the_initiator_yet(void **state)
+T_TEST(an_owed_credit_is_not_with_the_initiator_yet)
 {
 	struct srp_ledger l;
 
@@ -134,7 +134,7 @@ static void an_owed_credit_is_not_with_the_initiator_yet(void **state)
 	assert_true(srp_ledger_take(&l));
 }
 
-static void nothing_is_lost_between_the_two_sides(void **state)
+T_TEST(nothing_is_lost_between_the_two_sides)
 {
 	struct srp_credit c;
 	struct srp_ledger l;
@@ -163,20 +163,4 @@ static void nothing_is_lost_between_the_two_sides(void **state)
 		}
 		assert_int_equal(c.limit + l.busy + l.owed, 32);
 	}
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, may_rows, may);
-	T_ADD_ROWS(&t, add_rows, add);
-	T_ADD(&t, commands_leave_one_credit_for_task_management);
-	T_ADD(&t, target_admits_as_many_requests_as_it_granted);
-	T_ADD(&t, initiator_is_short_when_it_may_send_no_command);
-	T_ADD(&t, a_refused_request_changes_nothing);
-	T_ADD(&t, the_answer_to_an_abort_returns_both_credits);
-	T_ADD(&t, an_owed_credit_is_not_with_the_initiator_yet);
-	T_ADD(&t, nothing_is_lost_between_the_two_sides);
-	return t_run(&t);
 }

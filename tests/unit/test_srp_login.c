@@ -77,7 +77,7 @@ static const struct cycle_row {
 };
 
 /* Private data that is decoded and encoded again has the same bytes. */
-static void cycle(void **state)
+T_ROWS(cycle, cycle_rows)
 {
 	const struct cycle_row *r = *state;
 	size_t len;
@@ -95,7 +95,7 @@ static void cycle(void **state)
 	free(data);
 }
 
-static void cut_short(void **state)
+T_ROWS(cut_short, cycle_rows)
 {
 	const struct cycle_row *r = *state;
 	size_t len;
@@ -115,7 +115,7 @@ static void cut_short(void **state)
 
 /* A CM event reports the capacity of the private data, 56, 196 or 148 bytes,
  * with padding. */
-static void padding_is_ignored(void **state)
+T_ROWS(padding_is_ignored, cycle_rows)
 {
 	const struct cycle_row *r = *state;
 	uint8_t padded[200] = { 0 };
@@ -130,7 +130,7 @@ static void padding_is_ignored(void **state)
 	free(data);
 }
 
-static void request_fields_arrive(void **state)
+T_TEST(request_fields_arrive)
 {
 	struct srp_login_req req;
 	size_t len;
@@ -149,7 +149,7 @@ static void request_fields_arrive(void **state)
 	free(data);
 }
 
-static void response_fields_arrive(void **state)
+T_TEST(response_fields_arrive)
 {
 	struct srp_login_rsp rsp;
 	size_t len;
@@ -166,7 +166,7 @@ static void response_fields_arrive(void **state)
 	free(data);
 }
 
-static void reject_fields_arrive(void **state)
+T_TEST(reject_fields_arrive)
 {
 	struct srp_login_rej rej;
 	size_t len;
@@ -330,7 +330,7 @@ static const struct check_row {
 };
 #pragma GCC diagnostic pop
 
-static void check(void **state)
+T_ROWS(check, check_rows)
 {
 	const struct check_row *r = *state;
 	struct srp_login_answer a;
@@ -379,7 +379,7 @@ static const struct fault_row {
 };
 #pragma GCC diagnostic pop
 
-static void rsp_fault(void **state)
+T_ROWS(rsp_fault, fault_rows)
 {
 	const struct fault_row *r = *state;
 	const struct srp_login_req req = { .formats = SRP_FORMATS };
@@ -393,7 +393,7 @@ static void rsp_fault(void **state)
 	assert_non_null(strstr(fault, r->word));
 }
 
-static void every_reason_has_a_name_and_a_hint(void **state)
+T_TEST(every_reason_has_a_name_and_a_hint)
 {
 	for (uint32_t i = SRP_REJ_UNSPECIFIED; i <= SRP_REJ_CHANNEL_LIMIT;
 	     i++) {
@@ -434,7 +434,7 @@ static const struct id_row {
 	{ "colons", "1122:334455667788:99aabbccddeeff", -EINVAL },
 };
 
-static void port_id_parse(void **state)
+T_ROWS(port_id_parse, id_rows)
 {
 	const struct id_row *r = *state;
 	const struct srp_port_id want = TARGET_ID;
@@ -450,7 +450,7 @@ static void port_id_parse(void **state)
 		assert_string_equal(srp_port_id_format(&id, text), "0x" ID32);
 }
 
-static void port_ids_are_made_of_halves(void **state)
+T_TEST(port_ids_are_made_of_halves)
 {
 	const struct srp_port_id want = TARGET_ID;
 	struct srp_port_id id =
@@ -462,22 +462,4 @@ static void port_ids_are_made_of_halves(void **state)
 	assert_true(srp_port_id_is_zero(&id));
 	id = srp_port_id_make(0, 1);
 	assert_false(srp_port_id_is_zero(&id));
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, cycle_rows, cycle);
-	T_ADD_ROWS(&t, cycle_rows, cut_short);
-	T_ADD_ROWS(&t, cycle_rows, padding_is_ignored);
-	T_ADD(&t, request_fields_arrive);
-	T_ADD(&t, response_fields_arrive);
-	T_ADD(&t, reject_fields_arrive);
-	T_ADD_ROWS(&t, check_rows, check);
-	T_ADD_ROWS(&t, fault_rows, rsp_fault);
-	T_ADD(&t, every_reason_has_a_name_and_a_hint);
-	T_ADD_ROWS(&t, id_rows, port_id_parse);
-	T_ADD(&t, port_ids_are_made_of_halves);
-	return t_run(&t);
 }

@@ -113,7 +113,7 @@ static const struct info_row info_rows[] = {
 	  .caps = USUAL | RBP_ROTATIONAL },
 };
 
-static void describe(void **state)
+T_ROWS(describe, info_rows)
 {
 	const struct info_row *row = *state;
 	struct srpi_volume_info *v;
@@ -150,7 +150,7 @@ static const struct location_row location_rows[] = {
 	{ "another scheme", "srp+tcp://host/disk", "srp+tcp://host/disk" },
 };
 
-static void location(void **state)
+T_ROWS(location, location_rows)
 {
 	const struct location_row *row = *state;
 	char msg[600];
@@ -176,7 +176,7 @@ static const struct choice_row choice_rows[] = {
 	{ "no volume", 0, NULL, "name one in the URI" },
 };
 
-static void choose(void **state)
+T_ROWS(choose, choice_rows)
 {
 	const struct choice_row *row = *state;
 	char msg[600] = "";
@@ -195,7 +195,7 @@ static void choose(void **state)
 	end();
 }
 
-static void no_target(void **state)
+T_TEST(no_target)
 {
 	char msg[600] = "";
 
@@ -223,7 +223,7 @@ static const struct wait_row wait_rows[] = {
 	{ "what 64 bits hold", UINT64_MAX, 0 },
 };
 
-static void wait_time(void **state)
+T_ROWS(wait_time, wait_rows)
 {
 	const struct wait_row *row = *state;
 	char msg[600] = "";
@@ -297,7 +297,7 @@ static void expect_data(const struct io_row *row)
 	assert_int_equal(disk[end_at], end_at % 251);
 }
 
-static void io(void **state)
+T_ROWS(io, io_rows)
 {
 	const struct io_row *row = *state;
 	struct t_request r;
@@ -319,7 +319,7 @@ static void io(void **state)
 	stop();
 }
 
-static void extent(void **state)
+T_TEST(extent)
 {
 	struct t_request r;
 
@@ -343,7 +343,7 @@ static void extent(void **state)
 	stop();
 }
 
-static void unmapping_may_leave_data(void **state)
+T_TEST(unmapping_may_leave_data)
 {
 	char msg[600] = "";
 	struct t_request r;
@@ -359,7 +359,7 @@ static void unmapping_may_leave_data(void **state)
 
 /* The volume was to leave zeroes where blocks are unmapped. After a restart, the
  * one below no longer does that by itself. */
-static void unmapping_leaves_zeroes(void **state)
+T_TEST(unmapping_leaves_zeroes)
 {
 	struct t_request r;
 
@@ -376,7 +376,7 @@ static void unmapping_leaves_zeroes(void **state)
 }
 
 /* A flush that was not sent has lost nothing; another error may have. */
-static void refused_flush(void **state)
+T_TEST(refused_flush)
 {
 	struct t_request r;
 
@@ -406,7 +406,7 @@ static void look_at_sent(struct srpi_session *s)
 }
 
 /* There are 256 buffers: what gets none waits, and goes on in order. */
-static void more_requests_than_buffers(void **state)
+T_TEST(more_requests_than_buffers)
 {
 	static struct t_request requests[MANY];
 	static struct t_request flush;
@@ -444,7 +444,7 @@ static void grow(struct srpi_session *s)
 	o->volume_resized(s, 0, o->state_arg);
 }
 
-static void volume_grows(void **state)
+T_TEST(volume_grows)
 {
 	uint64_t bytes = 0;
 
@@ -473,7 +473,7 @@ static void lose_for_good(struct srpi_session *s)
 }
 
 /* Another process of the machine serves the same URI, say. */
-static void start_as_another_initiator_is_logged(void **state)
+T_TEST(start_as_another_initiator_is_logged)
 {
 	char msg[600] = "";
 
@@ -485,7 +485,7 @@ static void start_as_another_initiator_is_logged(void **state)
 }
 
 /* Errors have a limit of their own in the log, which warnings do not use up. */
-static void lost_session_is_logged(void **state)
+T_TEST(lost_session_is_logged)
 {
 	start();
 	t_srpi_run(target, lose);
@@ -497,25 +497,4 @@ static void lost_session_is_logged(void **state)
 		strstr(host.log, "the session is lost: another volume"));
 	assert_int_equal(host.last_level, RBP_ERROR);
 	stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, info_rows, describe);
-	T_ADD_ROWS(&t, location_rows, location);
-	T_ADD_ROWS(&t, choice_rows, choose);
-	T_ADD(&t, no_target);
-	T_ADD_ROWS(&t, wait_rows, wait_time);
-	T_ADD_ROWS(&t, io_rows, io);
-	T_ADD(&t, extent);
-	T_ADD(&t, unmapping_may_leave_data);
-	T_ADD(&t, unmapping_leaves_zeroes);
-	T_ADD(&t, refused_flush);
-	T_ADD(&t, more_requests_than_buffers);
-	T_ADD(&t, volume_grows);
-	T_ADD(&t, start_as_another_initiator_is_logged);
-	T_ADD(&t, lost_session_is_logged);
-	return t_run(&t);
 }

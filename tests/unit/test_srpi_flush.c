@@ -28,7 +28,7 @@ static const struct flush_row {
 	  0 },
 };
 
-static void flush(void **state)
+T_ROWS(flush, flush_rows)
 {
 	const struct flush_row *row = *state;
 	struct t_session *t = t_session_new(&(struct t_session_options){
@@ -78,7 +78,7 @@ static const struct loss_row {
 	  SRPI_RUNNING },
 };
 
-static void flush_after_loss(void **state)
+T_ROWS(flush_after_loss, loss_rows)
 {
 	const struct loss_row *row = *state;
 	struct t_session *t = t_session_new(&(struct t_session_options){
@@ -104,7 +104,7 @@ static void flush_after_loss(void **state)
 
 /* The target reports the loss by a flush that fails and by the generation. The
  * caller is told once. */
-static void loss_is_told_once(void **state)
+T_TEST(loss_is_told_once)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
 
@@ -118,7 +118,7 @@ static void loss_is_told_once(void **state)
 
 /* The library makes a write and a flush of a stable write. The connection is
  * lost between them, and so is the written data. */
-static void stable_write_whose_write_was_lost_fails(void **state)
+T_TEST(stable_write_whose_write_was_lost_fails)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
 
@@ -130,7 +130,7 @@ static void stable_write_whose_write_was_lost_fails(void **state)
 }
 
 /* Commands without an answer are sent again in their old order. */
-static void unanswered_writes_are_sent_again(void **state)
+T_TEST(unanswered_writes_are_sent_again)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
@@ -173,7 +173,7 @@ static void unanswered_writes_are_sent_again(void **state)
 
 /* Another initiator switches the cache on. The answer to a write reports
  * this. */
-static void cache_that_is_switched_on_is_flushed(void **state)
+T_TEST(cache_that_is_switched_on_is_flushed)
 {
 	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
 
@@ -194,7 +194,7 @@ static void cache_that_is_switched_on_is_flushed(void **state)
 
 /* Writes in flight may have been executed with the cache on, and answered
  * before any command reports the change. */
-static void write_under_way_when_the_cache_changes_is_flushed(void **state)
+T_TEST(write_under_way_when_the_cache_changes_is_flushed)
 {
 	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
 
@@ -209,7 +209,7 @@ static void write_under_way_when_the_cache_changes_is_flushed(void **state)
 
 /* The write may have been answered while the cache was on, and then it is
  * lost. */
-static void loss_after_the_cache_was_switched_on_is_told(void **state)
+T_TEST(loss_after_the_cache_was_switched_on_is_told)
 {
 	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
 
@@ -225,7 +225,7 @@ static void loss_after_the_cache_was_switched_on_is_told(void **state)
 }
 
 /* A volume without a cache loses nothing, whatever the target loses. */
-static void write_through_loses_nothing(void **state)
+T_TEST(write_through_loses_nothing)
 {
 	struct t_session *t = t_session_new_returning(MODE_NO_CACHE);
 
@@ -235,7 +235,7 @@ static void write_through_loses_nothing(void **state)
 	t_session_free(t);
 }
 
-static void known_loss_is_told_without_a_cache(void **state)
+T_TEST(known_loss_is_told_without_a_cache)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
 
@@ -249,7 +249,7 @@ static void known_loss_is_told_without_a_cache(void **state)
 }
 
 /* The CDB was made without FUA, and is sent again without FUA. */
-static void stable_write_made_without_fua_is_flushed(void **state)
+T_TEST(stable_write_made_without_fua_is_flushed)
 {
 	static uint8_t block[BLK];
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
@@ -280,7 +280,7 @@ static void stable_write_made_without_fua_is_flushed(void **state)
 
 /* A target may report a loss by one flush only. If the library has sent that
  * flush, for a stable write, the next flush of the program fails as well. */
-static void failed_flush_of_a_stable_write_is_told(void **state)
+T_TEST(failed_flush_of_a_stable_write_is_told)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
 
@@ -308,7 +308,7 @@ static const struct aborted_row {
 	{ "no generation, nothing written", false, false, 0, 1 },
 };
 
-static void aborted_flush_may_have_failed(void **state)
+T_ROWS(aborted_flush_may_have_failed, aborted_rows)
 {
 	const struct aborted_row *row = *state;
 	struct t_session *t = t_session_new(&(struct t_session_options){
@@ -350,7 +350,7 @@ static const struct deferred_row {
 	  SCSI_SENSE_DESCRIPTOR, -EIO },
 };
 
-static void deferred_error_is_not_the_commands_own(void **state)
+T_ROWS(deferred_error_is_not_the_commands_own, deferred_rows)
 {
 	const struct deferred_row *row = *state;
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
@@ -400,7 +400,7 @@ static void hold(struct t_session *t, struct srpi_io *io, unsigned int channel)
 
 /* The target answers a write with a deferred error, then the flush that it got
  * before that write. The response of the flush comes first, by another channel. */
-static void deferred_error_on_its_way_counts(void **state)
+T_TEST(deferred_error_on_its_way_counts)
 {
 	static uint8_t memory[BURST];
 	const struct t_session_options o = { .mode = MODE_CACHE,
@@ -447,7 +447,7 @@ static void deferred_error_on_its_way_counts(void **state)
 }
 
 /* The channel stays connected; the target reports no generation. */
-static void power_on_takes_the_cache_along(void **state)
+T_TEST(power_on_takes_the_cache_along)
 {
 	struct t_session *t = t_session_new(&(struct t_session_options){
 		.mode = MODE_CACHE, .comes_back = true });
@@ -457,28 +457,4 @@ static void power_on_takes_the_cache_along(void **state)
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), -EIO);
 	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
 	t_session_free(t);
-}
-
-int main(void)
-{
-	static struct t_table table;
-
-	T_ADD_ROWS(&table, flush_rows, flush);
-	T_ADD_ROWS(&table, loss_rows, flush_after_loss);
-	T_ADD(&table, loss_is_told_once);
-	T_ADD(&table, stable_write_whose_write_was_lost_fails);
-	T_ADD(&table, unanswered_writes_are_sent_again);
-	T_ADD(&table, cache_that_is_switched_on_is_flushed);
-	T_ADD(&table, write_under_way_when_the_cache_changes_is_flushed);
-	T_ADD(&table, loss_after_the_cache_was_switched_on_is_told);
-	T_ADD(&table, write_through_loses_nothing);
-	T_ADD(&table, known_loss_is_told_without_a_cache);
-	T_ADD(&table, stable_write_made_without_fua_is_flushed);
-	T_ADD(&table, failed_flush_of_a_stable_write_is_told);
-	T_ADD_ROWS(&table, aborted_rows, aborted_flush_may_have_failed);
-	T_ADD_ROWS(&table, deferred_rows,
-		   deferred_error_is_not_the_commands_own);
-	T_ADD(&table, deferred_error_on_its_way_counts);
-	T_ADD(&table, power_on_takes_the_cache_along);
-	return t_run(&table);
 }

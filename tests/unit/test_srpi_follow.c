@@ -47,7 +47,7 @@ static uint64_t follow_logins(const struct t_session *p)
 	return stats.reconnects;
 }
 
-static void new_volume_is_told(void **state)
+T_TEST(new_volume_is_told)
 {
 	struct t_session *p = follow_new(false);
 
@@ -62,7 +62,7 @@ static void new_volume_is_told(void **state)
 }
 
 /* The target may keep the LUN unused until the initiator logs in again. */
-static void removed_volume_is_told_and_the_session_logs_in_again(void **state)
+T_TEST(removed_volume_is_told_and_the_session_logs_in_again)
 {
 	struct t_session *p = follow_new(true);
 
@@ -85,7 +85,7 @@ static void removed_volume_is_told_and_the_session_logs_in_again(void **state)
 }
 
 /* Not even the write that got the unit attention. */
-static void other_volume_in_its_place_gets_no_write(void **state)
+T_TEST(other_volume_in_its_place_gets_no_write)
 {
 	struct t_session *p = follow_new(true);
 
@@ -103,7 +103,7 @@ static void other_volume_in_its_place_gets_no_write(void **state)
 }
 
 /* As if the target notices the end of the old connection late. */
-static void session_logs_in_until_it_is_another_nexus(void **state)
+T_TEST(session_logs_in_until_it_is_another_nexus)
 {
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 	struct t_session *p = follow_new(true);
@@ -123,7 +123,7 @@ static void session_logs_in_until_it_is_another_nexus(void **state)
 	t_session_free(p);
 }
 
-static void forgotten_number_is_used_again(void **state)
+T_TEST(forgotten_number_is_used_again)
 {
 	struct t_session *p = follow_new(true);
 
@@ -156,7 +156,7 @@ static const struct late_row {
 	  true },
 };
 
-static void volume_that_is_missing_after_a_reconnect(void **state)
+T_ROWS(volume_that_is_missing_after_a_reconnect, late_rows)
 {
 	const struct late_row *row = *state;
 	struct t_session *p = follow_new(true);
@@ -187,7 +187,7 @@ static void volume_that_is_missing_after_a_reconnect(void **state)
 
 /* Another target has the second address. Its volumes do not replace the old
  * ones. */
-static void volumes_of_another_target_are_not_followed(void **state)
+T_TEST(volumes_of_another_target_are_not_followed)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE,
 					     .has_ids = true,
@@ -210,7 +210,7 @@ static void volumes_of_another_target_are_not_followed(void **state)
 	t_session_free(p);
 }
 
-static void volume_that_cannot_be_asked_holds_up_nobody(void **state)
+T_TEST(volume_that_cannot_be_asked_holds_up_nobody)
 {
 	struct t_session *p = follow_new(false);
 
@@ -238,7 +238,7 @@ static struct t_session *follow_new_idle(void)
 					     .keep_alive_ms = 5000 });
 }
 
-static void idle_session_asks_each_volume(void **state)
+T_TEST(idle_session_asks_each_volume)
 {
 	struct t_session *p = follow_new_idle();
 
@@ -253,7 +253,7 @@ static void idle_session_asks_each_volume(void **state)
 	t_session_free(p);
 }
 
-static void idle_session_learns_of_new_volumes(void **state)
+T_TEST(idle_session_learns_of_new_volumes)
 {
 	struct t_session *p = follow_new_idle();
 
@@ -266,7 +266,7 @@ static void idle_session_learns_of_new_volumes(void **state)
 	t_session_free(p);
 }
 
-static void session_without_volumes_learns_of_new_ones(void **state)
+T_TEST(session_without_volumes_learns_of_new_ones)
 {
 	struct t_session *p = follow_new_idle();
 
@@ -283,7 +283,7 @@ static void session_without_volumes_learns_of_new_ones(void **state)
 }
 
 /* The target that was active reports that another target is active. */
-static void idle_session_goes_to_the_active_address(void **state)
+T_TEST(idle_session_goes_to_the_active_address)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE,
 					     .has_ids = true,
@@ -315,7 +315,7 @@ static void idle_session_goes_to_the_active_address(void **state)
 }
 
 /* Every I/O is answered once, and the library reports the end. */
-static void session_is_closed_when_a_volume_is_gone(void **state)
+T_TEST(session_is_closed_when_a_volume_is_gone)
 {
 	struct t_session *p = follow_new(true);
 
@@ -340,7 +340,7 @@ static const struct sibling_row {
 	{ "never seen before as the same target", 2, SRPI_PATH_UNSAFE },
 };
 
-static void address_after_a_boot(void **state)
+T_ROWS(address_after_a_boot, sibling_rows)
 {
 	const struct sibling_row *row = *state;
 	const struct t_session_options b = { .mode = MODE_CACHE,
@@ -368,25 +368,4 @@ static void address_after_a_boot(void **state)
 		assert_int_equal(follow_path_state(p, 1), SRPI_PATH_UNSAFE);
 	}
 	t_session_free(p);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, new_volume_is_told);
-	T_ADD(&t, removed_volume_is_told_and_the_session_logs_in_again);
-	T_ADD(&t, other_volume_in_its_place_gets_no_write);
-	T_ADD(&t, session_logs_in_until_it_is_another_nexus);
-	T_ADD(&t, forgotten_number_is_used_again);
-	T_ADD_ROWS(&t, late_rows, volume_that_is_missing_after_a_reconnect);
-	T_ADD(&t, volumes_of_another_target_are_not_followed);
-	T_ADD(&t, volume_that_cannot_be_asked_holds_up_nobody);
-	T_ADD(&t, session_is_closed_when_a_volume_is_gone);
-	T_ADD(&t, idle_session_asks_each_volume);
-	T_ADD(&t, idle_session_learns_of_new_volumes);
-	T_ADD(&t, session_without_volumes_learns_of_new_ones);
-	T_ADD(&t, idle_session_goes_to_the_active_address);
-	T_ADD_ROWS(&t, sibling_rows, address_after_a_boot);
-	return t_run(&t);
 }

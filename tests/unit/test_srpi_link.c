@@ -101,7 +101,7 @@ static const struct spread_row {
 	  "011111110" },
 };
 
-static void commands_spread_by_their_bytes(void **state)
+T_ROWS(commands_spread_by_their_bytes, spread_rows)
 {
 	const struct spread_row *row = *state;
 	struct t_session *t = t_session_new_silent();
@@ -122,7 +122,7 @@ static void commands_spread_by_their_bytes(void **state)
 }
 
 /* Answered commands no longer count. */
-static void commands_come_together_again(void **state)
+T_TEST(commands_come_together_again)
 {
 	struct t_session *t = t_session_new_silent();
 	struct burst b;
@@ -140,7 +140,7 @@ static void commands_come_together_again(void **state)
 }
 
 /* When one channel is lost, the commands of both are sent again in order. */
-static void lost_channel_has_all_sent_again(void **state)
+T_TEST(lost_channel_has_all_sent_again)
 {
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
 	struct t_session *t = t_session_new_silent();
@@ -190,7 +190,7 @@ static const struct alone_row {
 	  "another target" },
 };
 
-static void one_channel_is_used_alone(void **state)
+T_ROWS(one_channel_is_used_alone, alone_rows)
 {
 	const struct alone_row *row = *state;
 	struct t_session *t = t_session_new(&row->options);
@@ -216,7 +216,7 @@ enum {
 
 /* A write waits while the target rejects the login, or disconnects at any step
  * of the first one. In the end it succeeds. */
-static void write_waits_for_the_attempt_that_succeeds(void **state)
+T_TEST(write_waits_for_the_attempt_that_succeeds)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
 	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
@@ -238,7 +238,7 @@ static void write_waits_for_the_attempt_that_succeeds(void **state)
 
 /* The target does not answer a command, or a command of discovery after a
  * reconnect. */
-static void silence_ends_the_connection(void **state)
+T_TEST(silence_ends_the_connection)
 {
 	struct t_session *t =
 		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
@@ -264,7 +264,7 @@ static void silence_ends_the_connection(void **state)
 }
 
 /* As if the disk were blocked by commands of the old connection. */
-static void login_without_an_answer_is_told_and_tried_again(void **state)
+T_TEST(login_without_an_answer_is_told_and_tried_again)
 {
 	struct t_session *t =
 		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
@@ -285,7 +285,7 @@ static void login_without_an_answer_is_told_and_tried_again(void **state)
 }
 
 /* The request for a reconnect may be lost and repeated late. */
-static void first_login_to_come_back_is_given_up_early(void **state)
+T_TEST(first_login_to_come_back_is_given_up_early)
 {
 	struct t_session *t = t_session_new(
 		&(struct t_session_options){ .mode = MODE_CACHE,
@@ -313,7 +313,7 @@ static void first_login_to_come_back_is_given_up_early(void **state)
 
 /* The SEND of the first answer may complete after the target, which has the
  * answer, has sent another request. */
-static void target_asks_again_before_our_send_completes(void **state)
+T_TEST(target_asks_again_before_our_send_completes)
 {
 	struct t_session *t = t_session_new(
 		&(struct t_session_options){ .mode = MODE_CACHE });
@@ -330,7 +330,7 @@ static void target_asks_again_before_our_send_completes(void **state)
 }
 
 /* Answers take memory, and the library limits this memory. */
-static void target_that_asks_without_end_is_left(void **state)
+T_TEST(target_that_asks_without_end_is_left)
 {
 	struct t_session *t = t_session_new(
 		&(struct t_session_options){ .mode = MODE_CACHE });
@@ -422,7 +422,7 @@ static void close_begin(struct closing *c, struct t_session *t)
 
 /* From whatever callback the session is closed, every I/O is answered once, and
  * the library reports the end. */
-static void session_is_closed_from_a_callback(void **state)
+T_ROWS(session_is_closed_from_a_callback, close_rows)
 {
 	const struct close_row *row = *state;
 	struct t_session *t = t_session_new(
@@ -456,7 +456,7 @@ static void session_is_closed_from_a_callback(void **state)
 /* ---- help by other threads ---- */
 
 /* See base/contention.h. */
-static void a_read_needs_no_help(void **state)
+T_TEST(a_read_needs_no_help)
 {
 	struct t_session *t = t_session_new(
 		&(struct t_session_options){ .mode = MODE_CACHE });
@@ -485,7 +485,7 @@ static void link_note_initiator(const struct t_session *t,
 
 /* A program that is started again ends its old session. Two that run do not end
  * the session of each other. */
-static void purpose_has_one_identifier_at_a_time(void **state)
+T_TEST(purpose_has_one_identifier_at_a_time)
 {
 	char purpose[32];
 	const struct t_session_options o = { .purpose = purpose };
@@ -516,7 +516,7 @@ static void purpose_has_one_identifier_at_a_time(void **state)
 
 /* A child that is forked, and runs no other program, lives longer than the
  * session. */
-static void forked_child_keeps_no_identifier(void **state)
+T_TEST(forked_child_keeps_no_identifier)
 {
 	char purpose[32], first[SRPI_PORT_SIZE], again[SRPI_PORT_SIZE], c;
 	const struct t_session_options o = { .purpose = purpose };
@@ -559,7 +559,7 @@ static const struct ended_row {
 
 /* As a program does that begins again when a session is lost. The new session ends
  * what the target still has of the old one. */
-static void session_that_has_ended_has_no_identifier(void **state)
+T_ROWS(session_that_has_ended_has_no_identifier, ended_rows)
 {
 	const struct ended_row *row = *state;
 	char purpose[32], uri[64], first[SRPI_PORT_SIZE];
@@ -598,7 +598,6 @@ static void session_that_has_ended_has_no_identifier(void **state)
 
 int main(void)
 {
-	static struct t_table table;
 	char state_dir[] = "srpi-link.XXXXXX";
 	char path[4096];
 	int failed;
@@ -606,23 +605,7 @@ int main(void)
 	assert_non_null(mkdtemp(state_dir));
 	assert_non_null(realpath(state_dir, path));
 	setenv("STATE_DIRECTORY", path, 1);
-	T_ADD_ROWS(&table, spread_rows, commands_spread_by_their_bytes);
-	T_ADD(&table, commands_come_together_again);
-	T_ADD(&table, lost_channel_has_all_sent_again);
-	T_ADD(&table, a_read_needs_no_help);
-	T_ADD_ROWS(&table, alone_rows, one_channel_is_used_alone);
-	T_ADD(&table, write_waits_for_the_attempt_that_succeeds);
-	T_ADD(&table, silence_ends_the_connection);
-	T_ADD(&table, login_without_an_answer_is_told_and_tried_again);
-	T_ADD(&table, first_login_to_come_back_is_given_up_early);
-	T_ADD(&table, target_asks_again_before_our_send_completes);
-	T_ADD(&table, target_that_asks_without_end_is_left);
-	T_ADD_ROWS(&table, close_rows, session_is_closed_from_a_callback);
-	T_ADD(&table, purpose_has_one_identifier_at_a_time);
-	T_ADD(&table, forked_child_keeps_no_identifier);
-	T_ADD_ROWS(&table, ended_rows,
-		   session_that_has_ended_has_no_identifier);
-	failed = t_run(&table);
+	failed = t_run();
 	/* The sessions have left only what was drawn. */
 	unlink(strcat(path, "/" LASTING_ID_FILE));
 	assert_int_equal(rmdir(state_dir), 0);

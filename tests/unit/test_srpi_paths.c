@@ -82,7 +82,7 @@ static const struct path_row {
 
 /* The connection to the first address is lost, but the address still listens.
  * One write was acknowledged and one was not. */
-static void address_after_a_loss(void **state)
+T_ROWS(address_after_a_loss, path_rows)
 {
 	const struct path_row *row = *state;
 	struct t_session_options b = row->b;
@@ -129,7 +129,7 @@ static void address_after_a_loss(void **state)
 }
 
 /* The library leaves the gateway that is in standby. */
-static void standby_is_passed_over(void **state)
+T_TEST(standby_is_passed_over)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE,
 					     .has_ids = true,
@@ -155,7 +155,7 @@ static void standby_is_passed_over(void **state)
 	t_session_free(t);
 }
 
-static void without_an_active_address_no_login(void **state)
+T_TEST(without_an_active_address_no_login)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE,
 					     .has_ids = true,
@@ -184,7 +184,7 @@ static void without_an_active_address_no_login(void **state)
 }
 
 /* Only the volume that the URI names counts. */
-static void standby_of_another_volume_does_not_count(void **state)
+T_TEST(standby_of_another_volume_does_not_count)
 {
 	const struct t_session_options b = { .mode = MODE_CACHE };
 	struct t_session *t =
@@ -211,7 +211,7 @@ static const struct turn_row {
 };
 
 /* The active gateway goes into standby while it is connected. */
-static void address_that_turns_standby_is_left(void **state)
+T_ROWS(address_that_turns_standby_is_left, turn_rows)
 {
 	const struct turn_row *row = *state;
 	const struct t_session_options b = { .mode = MODE_NO_CACHE,
@@ -238,7 +238,7 @@ static void address_that_turns_standby_is_left(void **state)
 
 /* I/O waits while no gateway is active, and continues through the first one
  * that is. */
-static void io_waits_for_an_active_address(void **state)
+T_TEST(io_waits_for_an_active_address)
 {
 	const struct t_session_options b = { .mode = MODE_NO_CACHE,
 					     .has_ids = true,
@@ -277,7 +277,7 @@ static void io_waits_for_an_active_address(void **state)
 	t_session_free(t);
 }
 
-static void session_without_the_volume_is_lost(void **state)
+T_TEST(session_without_the_volume_is_lost)
 {
 	const struct t_session_options b = {
 		.mode = MODE_CACHE, .has_ids = true, .has_store = true, .naa = 7
@@ -350,24 +350,9 @@ static const struct fenced_row {
 	  false },
 };
 
-static void another_address_is_fenced(void **state)
+T_ROWS(another_address_is_fenced, fenced_rows)
 {
 	const struct fenced_row *row = *state;
 
 	assert_int_equal(ini_path_is_fenced(&row->was, &row->now), row->fenced);
-}
-
-int main(void)
-{
-	static struct t_table table;
-
-	T_ADD_ROWS(&table, path_rows, address_after_a_loss);
-	T_ADD_ROWS(&table, turn_rows, address_that_turns_standby_is_left);
-	T_ADD_ROWS(&table, fenced_rows, another_address_is_fenced);
-	T_ADD(&table, standby_is_passed_over);
-	T_ADD(&table, without_an_active_address_no_login);
-	T_ADD(&table, standby_of_another_volume_does_not_count);
-	T_ADD(&table, io_waits_for_an_active_address);
-	T_ADD(&table, session_without_the_volume_is_lost);
-	return t_run(&table);
 }

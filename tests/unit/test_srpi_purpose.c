@@ -48,6 +48,8 @@ static int leave(void **state)
 	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+T_EACH(enter, leave)
+
 /* From now on, nobody waits for a lock. */
 static void signal_is_pending(void)
 {
@@ -131,7 +133,7 @@ static void end_owner(pid_t pid)
 /* ---- identifiers of their own ---- */
 
 /* Also by another address: the target has to end the old session. */
-static void a_purpose_has_the_same_identifier_again(void **state)
+T_TEST(a_purpose_has_the_same_identifier_again)
 {
 	struct user first, again, other;
 
@@ -146,7 +148,7 @@ static void a_purpose_has_the_same_identifier_again(void **state)
 	end(&other);
 }
 
-static void owner_that_stays_keeps_its_identifier(void **state)
+T_TEST(owner_that_stays_keeps_its_identifier)
 {
 	pid_t owner = start_owner(URI);
 	struct user a, b;
@@ -166,7 +168,7 @@ static void owner_that_stays_keeps_its_identifier(void **state)
 }
 
 /* It leaves the file of its lock. */
-static void killed_owner_leaves_its_identifier(void **state)
+T_TEST(killed_owner_leaves_its_identifier)
 {
 	struct user first, again;
 
@@ -180,7 +182,7 @@ static void killed_owner_leaves_its_identifier(void **state)
 }
 
 /* All of them are in use: the last one is random. */
-static void seventeenth_session_has_a_random_identifier(void **state)
+T_TEST(seventeenth_session_has_a_random_identifier)
 {
 	static struct user users[17];
 
@@ -204,7 +206,7 @@ static int count_one(const char *path, const struct stat *st, int type,
 	return 0;
 }
 
-static void a_session_that_ends_leaves_only_what_was_drawn(void **state)
+T_TEST(a_session_that_ends_leaves_only_what_was_drawn)
 {
 	struct user u;
 
@@ -229,7 +231,7 @@ static const struct dir_row {
 };
 
 /* They could take the lock, or choose what was drawn. */
-static void directory_that_others_write_is_not_used(void **state)
+T_ROWS(directory_that_others_write_is_not_used, dir_rows)
 {
 	const struct dir_row *row = *state;
 	struct user u;
@@ -244,7 +246,7 @@ static void directory_that_others_write_is_not_used(void **state)
 	end(&u);
 }
 
-static void without_a_directory_the_identifier_is_random(void **state)
+T_TEST(without_a_directory_the_identifier_is_random)
 {
 	struct user a, b;
 
@@ -259,7 +261,7 @@ static void without_a_directory_the_identifier_is_random(void **state)
 	end(&a);
 }
 
-static void other_directories_have_other_identifiers(void **state)
+T_TEST(other_directories_have_other_identifiers)
 {
 	struct user a, b;
 
@@ -274,7 +276,7 @@ static void other_directories_have_other_identifiers(void **state)
 
 /* ---- identifiers that the URI names ---- */
 
-static void named_identifier_in_use_is_refused(void **state)
+T_TEST(named_identifier_in_use_is_refused)
 {
 	pid_t owner = start_owner(NAMED);
 	char text[64];
@@ -312,7 +314,7 @@ static const struct two_row {
 };
 
 /* The second login would end the first one, if the target is the same. */
-static void two_sessions_of_one_identifier(void **state)
+T_ROWS(two_sessions_of_one_identifier, two_rows)
 {
 	const struct two_row *row = *state;
 	struct user first, second;
@@ -329,25 +331,10 @@ static void two_sessions_of_one_identifier(void **state)
 
 int main(void)
 {
-	static struct t_table t;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	T_ADD(&t, a_purpose_has_the_same_identifier_again);
-	T_ADD(&t, owner_that_stays_keeps_its_identifier);
-	T_ADD(&t, killed_owner_leaves_its_identifier);
-	T_ADD(&t, seventeenth_session_has_a_random_identifier);
-	T_ADD(&t, a_session_that_ends_leaves_only_what_was_drawn);
-	T_ADD_ROWS(&t, dir_rows, directory_that_others_write_is_not_used);
-	T_ADD(&t, without_a_directory_the_identifier_is_random);
-	T_ADD(&t, other_directories_have_other_identifiers);
-	T_ADD(&t, named_identifier_in_use_is_refused);
-	T_ADD_ROWS(&t, two_rows, two_sessions_of_one_identifier);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = enter;
-		t.tests[i].teardown_func = leave;
-	}
-	return t_run(&t);
+	return t_run();
 }

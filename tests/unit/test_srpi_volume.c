@@ -42,7 +42,7 @@ static const struct retry_row {
 	  true },
 };
 
-static void each_reason_to_try_again_counts_for_itself(void **state)
+T_ROWS(each_reason_to_try_again_counts_for_itself, retry_rows)
 {
 	const struct retry_row *row = *state;
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
@@ -74,7 +74,7 @@ static void each_reason_to_try_again_counts_for_itself(void **state)
 
 /* What was in the library's part of the operation is not taken for an
  * answer. */
-static void refused_operation_has_no_answer(void **state)
+T_TEST(refused_operation_has_no_answer)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
 	char answer[SRPI_ANSWER_SIZE];
@@ -109,7 +109,7 @@ static void submit_again(struct srpi_io *io, int res)
 
 /* A program that submits again what was refused, as it may do until the target is
  * back, must not keep the event loop from everything else. */
-static void refused_operation_that_is_submitted_again_waits(void **state)
+T_TEST(refused_operation_that_is_submitted_again_waits)
 {
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
 	struct stubborn p = { .t = t };
@@ -139,7 +139,7 @@ static const struct phase_row {
 };
 
 /* The unit becomes ready after I/O has begun to fail. */
-static void unit_that_is_ready_late_comes_back(void **state)
+T_ROWS(unit_that_is_ready_late_comes_back, phase_rows)
 {
 	const struct phase_row *row = *state;
 	struct t_session *t = t_session_new(
@@ -186,7 +186,7 @@ static const struct optional_row {
 };
 
 /* The volume is the same, and no data is known to be lost. */
-static void question_that_fails_fails_the_attempt(void **state)
+T_ROWS(question_that_fails_fails_the_attempt, optional_rows)
 {
 	const struct optional_row *row = *state;
 	struct t_session *t = t_session_new_with_ids();
@@ -210,7 +210,7 @@ static void question_that_fails_fails_the_attempt(void **state)
 	t_session_free(t);
 }
 
-static void another_identifier_is_another_volume(void **state)
+T_TEST(another_identifier_is_another_volume)
 {
 	struct t_session *t = t_session_new_with_ids();
 
@@ -235,7 +235,7 @@ static const struct identity_row {
 	{ "parameters changed", SCSI_ASC_PARAMETERS_CHANGED },
 };
 
-static void other_volume_gets_no_write(void **state)
+T_ROWS(other_volume_gets_no_write, identity_rows)
 {
 	const struct identity_row *row = *state;
 	struct t_session *t = t_session_new_with_ids();
@@ -249,7 +249,7 @@ static void other_volume_gets_no_write(void **state)
 	t_session_free(t);
 }
 
-static void same_volume_gets_its_write(void **state)
+T_ROWS(same_volume_gets_its_write, identity_rows)
 {
 	const struct identity_row *row = *state;
 	struct t_session *t = t_session_new_with_ids();
@@ -270,7 +270,7 @@ static void same_volume_gets_its_write(void **state)
 
 /* The URI names another volume, which is enough for the session as long as the
  * program does not use this one. */
-static void volume_used_before_a_reconnect_is_not_exchanged(void **state)
+T_TEST(volume_used_before_a_reconnect_is_not_exchanged)
 {
 	struct t_session *t =
 		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
@@ -337,7 +337,7 @@ static void find_volume(struct t_session *t)
 }
 
 /* The target may show other volumes, which must reappear. */
-static void volume_that_was_taken_away_holds_up_nobody(void **state)
+T_TEST(volume_that_was_taken_away_holds_up_nobody)
 {
 	struct t_session *t =
 		lose_volume(&(struct t_session_options){ .mode = MODE_CACHE,
@@ -373,7 +373,7 @@ static const struct away_row {
 	{ "another generation", 2, -EIO },
 };
 
-static void volume_that_was_away_tells_of_its_cache(void **state)
+T_ROWS(volume_that_was_away_tells_of_its_cache, away_rows)
 {
 	const struct away_row *row = *state;
 	struct t_session *t = lose_volume(
@@ -391,7 +391,7 @@ static void volume_that_was_away_tells_of_its_cache(void **state)
 }
 
 /* Answers from before the change belong to no volume. */
-static void volume_that_changes_while_asked_is_asked_again(void **state)
+T_TEST(volume_that_changes_while_asked_is_asked_again)
 {
 	struct t_session *t = t_session_new_with_ids();
 
@@ -404,7 +404,7 @@ static void volume_that_changes_while_asked_is_asked_again(void **state)
 }
 
 /* With another block size, offsets would mean other blocks. */
-static void other_block_size_is_another_volume(void **state)
+T_TEST(other_block_size_is_another_volume)
 {
 	struct t_session *t = t_session_new_with_ids();
 
@@ -516,7 +516,7 @@ static const struct clear_row {
 
 /* The blocks must be zero whatever the target does about UNMAP, and also where
  * the range has a part of a granule. */
-static void discarded_blocks_are_zeroed(void **state)
+T_ROWS(discarded_blocks_are_zeroed, clear_rows)
 {
 	const struct clear_row *row = *state;
 	struct t_session_options o = row->o;
@@ -536,7 +536,7 @@ static void discarded_blocks_are_zeroed(void **state)
 	t_session_free(t);
 }
 
-static void discards_go_on_without_write_same(void **state)
+T_TEST(discards_go_on_without_write_same)
 {
 	struct t_session *t = t_session_new(&(struct t_session_options){
 		.is_thin = true, .granularity = 8 });
@@ -555,7 +555,7 @@ static void discards_go_on_without_write_same(void **state)
 }
 
 /* An operation of several commands has begun before. */
-static void discard_ends_when_the_volume_cannot_any_more(void **state)
+T_TEST(discard_ends_when_the_volume_cannot_any_more)
 {
 	struct t_session *t =
 		t_session_new(&(struct t_session_options){ .is_thin = true,
@@ -584,7 +584,7 @@ static const struct vendor_row {
 };
 
 /* In that of another vendor there may be firmware. */
-static void buffer_of_no_other_vendor_is_written(void **state)
+T_ROWS(buffer_of_no_other_vendor_is_written, vendor_rows)
 {
 	const struct vendor_row *row = *state;
 	struct t_session *t = t_session_new_returning(MODE_CACHE);
@@ -592,30 +592,4 @@ static void buffer_of_no_other_vendor_is_written(void **state)
 	strcpy(t->session->volumes[0]->info.vendor, row->name);
 	assert_int_equal(ini_exchange_has_buffer(t->session), row->is_ours);
 	t_session_free(t);
-}
-
-int main(void)
-{
-	static struct t_table table;
-
-	T_ADD_ROWS(&table, retry_rows,
-		   each_reason_to_try_again_counts_for_itself);
-	T_ADD(&table, refused_operation_has_no_answer);
-	T_ADD(&table, refused_operation_that_is_submitted_again_waits);
-	T_ADD_ROWS(&table, phase_rows, unit_that_is_ready_late_comes_back);
-	T_ADD_ROWS(&table, optional_rows,
-		   question_that_fails_fails_the_attempt);
-	T_ADD(&table, another_identifier_is_another_volume);
-	T_ADD_ROWS(&table, identity_rows, other_volume_gets_no_write);
-	T_ADD_ROWS(&table, identity_rows, same_volume_gets_its_write);
-	T_ADD(&table, volume_used_before_a_reconnect_is_not_exchanged);
-	T_ADD(&table, volume_that_was_taken_away_holds_up_nobody);
-	T_ADD_ROWS(&table, away_rows, volume_that_was_away_tells_of_its_cache);
-	T_ADD(&table, volume_that_changes_while_asked_is_asked_again);
-	T_ADD(&table, other_block_size_is_another_volume);
-	T_ADD_ROWS(&table, clear_rows, discarded_blocks_are_zeroed);
-	T_ADD(&table, discards_go_on_without_write_same);
-	T_ADD(&table, discard_ends_when_the_volume_cannot_any_more);
-	T_ADD_ROWS(&table, vendor_rows, buffer_of_no_other_vendor_is_written);
-	return t_run(&table);
 }

@@ -125,7 +125,7 @@ static const struct file_row {
 	  "line 2: not a SANITIZE" },
 };
 
-static void state_file(void **state)
+T_ROWS(state_file, file_rows)
 {
 	const struct file_row *row = *state;
 	size_t len = strlen(row->text);
@@ -148,7 +148,7 @@ static void state_file(void **state)
 }
 
 /* The line of an older version said what was left to do. */
-static void sanitize_that_ran_counts_as_failed(void **state)
+T_TEST(sanitize_that_ran_counts_as_failed)
 {
 	static const char text[] =
 		HEAD "sanitize running lenient=1 overwrite=31 invert=1 scrub=0 "
@@ -163,7 +163,7 @@ static void sanitize_that_ran_counts_as_failed(void **state)
 	assert_string_equal(buf, now);
 }
 
-static void full_state_fits_and_one_more_is_refused(void **state)
+T_TEST(full_state_fits_and_one_more_is_refused)
 {
 	struct state_file file = { .has_modes = true };
 	char *buf = malloc(STATE_FILE_MAX);
@@ -196,14 +196,4 @@ static void full_state_fits_and_one_more_is_refused(void **state)
 	assert_int_equal(state_file_parse(buf, strlen(buf), &again, &e),
 			 -EBADMSG);
 	free(buf);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, file_rows, state_file);
-	T_ADD(&t, sanitize_that_ran_counts_as_failed);
-	T_ADD(&t, full_state_fits_and_one_more_is_refused);
-	return t_run(&t);
 }

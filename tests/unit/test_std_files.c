@@ -81,7 +81,7 @@ static const struct child_row {
 	{ "a file that may not grow is an error", run_limited },
 };
 
-static void std_files(void **state)
+T_ROWS(std_files, child_rows)
 {
 	const struct child_row *row = *state;
 	int status;
@@ -120,7 +120,7 @@ static const struct key_row {
 	  "chmod 600" },
 };
 
-static void key_is_read(void **state)
+T_ROWS(key_is_read, key_rows)
 {
 	const struct key_row *row = *state;
 	char path[] = "/tmp/key-XXXXXX";
@@ -143,7 +143,7 @@ static void key_is_read(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void key_that_is_not_there(void **state)
+T_TEST(key_that_is_not_there)
 {
 	struct hmac_key key;
 	struct error e;
@@ -156,7 +156,7 @@ static void key_that_is_not_there(void **state)
 }
 
 /* It would wait for a writer. */
-static void key_is_not_read_from_a_fifo(void **state)
+T_TEST(key_is_not_read_from_a_fifo)
 {
 	char dir[] = "/tmp/key-XXXXXX";
 	struct hmac_key key;
@@ -172,7 +172,7 @@ static void key_is_not_read_from_a_fifo(void **state)
 }
 
 /* RFC 4231, test case 1. */
-static void code_is_that_of_the_standard(void **state)
+T_TEST(code_is_that_of_the_standard)
 {
 	static const uint8_t right[HMAC_LEN] = {
 		0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53,
@@ -193,17 +193,3 @@ static void code_is_that_of_the_standard(void **state)
 	assert_false(hmac_check(&key, "hi There", 8, right));
 }
 #endif
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, child_rows, std_files);
-#if HAVE_NETTLE
-	T_ADD_ROWS(&t, key_rows, key_is_read);
-	T_ADD(&t, key_that_is_not_there);
-	T_ADD(&t, key_is_not_read_from_a_fifo);
-	T_ADD(&t, code_is_that_of_the_standard);
-#endif
-	return t_run(&t);
-}

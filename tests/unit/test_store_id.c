@@ -150,7 +150,7 @@ static const struct device_row {
 	  .own = "" },
 };
 
-static void device_says_what_it_is(void **state)
+T_ROWS(device_says_what_it_is, device_rows)
 {
 	const struct device_row *row = *state;
 	struct store_id id;
@@ -164,7 +164,7 @@ static void device_says_what_it_is(void **state)
 	remove_machine();
 }
 
-static void identity_that_does_not_fit_is_none(void **state)
+T_TEST(identity_that_does_not_fit_is_none)
 {
 	char text[STORE_TEXT_MAX + 8];
 
@@ -180,7 +180,7 @@ static void identity_that_does_not_fit_is_none(void **state)
 }
 
 /* As if the kernel finds the disks in another order at boot. */
-static void numbers_may_change(void **state)
+T_TEST(numbers_may_change)
 {
 	struct store_id a, b;
 
@@ -205,7 +205,7 @@ static void numbers_may_change(void **state)
 
 /* ---- how they are recognized ---- */
 
-static void device_without_identity_is_known_while_attached(void **state)
+T_TEST(device_without_identity_is_known_while_attached)
 {
 	struct store_id was, is;
 
@@ -228,7 +228,7 @@ static void device_without_identity_is_known_while_attached(void **state)
 	remove_machine();
 }
 
-static void partitions_of_one_disk_are_told_apart(void **state)
+T_TEST(partitions_of_one_disk_are_told_apart)
 {
 	struct store_id one, two;
 
@@ -261,7 +261,7 @@ static const struct match_row {
 	{ "it did not say before", { "", "1" }, { "b", "2" }, STORE_UNKNOWN },
 };
 
-static void marks_match(void **state)
+T_ROWS(marks_match, match_rows)
 {
 	const struct match_row *row = *state;
 
@@ -285,7 +285,7 @@ static struct store_id file(const char *path)
 	return id;
 }
 
-static void file_is_recognised_where_it_goes(void **state)
+T_TEST(file_is_recognised_where_it_goes)
 {
 	struct store_id was, is, other;
 	char a[128], b[128], c[128];
@@ -328,7 +328,7 @@ static const struct path_row {
 	{ "relative, with dots", "././c/../b", "./b" },
 };
 
-static void path_is_cleaned(void **state)
+T_ROWS(path_is_cleaned, path_rows)
 {
 	const struct path_row *row = *state;
 	char want[PATH_MAX + 64] = "";
@@ -341,27 +341,11 @@ static void path_is_cleaned(void **state)
 	assert_string_equal(path, want);
 }
 
-static void path_that_is_too_long_is_refused(void **state)
+T_TEST(path_that_is_too_long_is_refused)
 {
 	char path[8];
 
 	assert_int_equal(store_path_clean("/234567", path, sizeof(path)), 0);
 	assert_int_equal(store_path_clean("/2345678", path, sizeof(path)),
 			 -ENAMETOOLONG);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, device_rows, device_says_what_it_is);
-	T_ADD(&t, identity_that_does_not_fit_is_none);
-	T_ADD(&t, numbers_may_change);
-	T_ADD(&t, device_without_identity_is_known_while_attached);
-	T_ADD(&t, partitions_of_one_disk_are_told_apart);
-	T_ADD_ROWS(&t, match_rows, marks_match);
-	T_ADD(&t, file_is_recognised_where_it_goes);
-	T_ADD_ROWS(&t, path_rows, path_is_cleaned);
-	T_ADD(&t, path_that_is_too_long_is_refused);
-	return t_run(&t);
 }

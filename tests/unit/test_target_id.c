@@ -17,7 +17,7 @@
 
 /* People write this identifier into scripts: it must never change. FNV-1a of
  * "rdma-block target port 0123456789abcdef0123456789abcdef:5555". */
-static void identifier_is_the_same_in_every_version(void **state)
+T_TEST(identifier_is_the_same_in_every_version)
 {
 	struct srp_port_id id = target_id_port(MACHINE, 5555);
 
@@ -25,7 +25,7 @@ static void identifier_is_the_same_in_every_version(void **state)
 	assert_true(srp_port_id_guid(&id) == 0x3f1561497463abff);
 }
 
-static void targets_on_one_machine_differ(void **state)
+T_TEST(targets_on_one_machine_differ)
 {
 	struct srp_port_id a = target_id_port(MACHINE, 5555);
 	struct srp_port_id b = target_id_port(MACHINE, 5556);
@@ -33,7 +33,7 @@ static void targets_on_one_machine_differ(void **state)
 	assert_false(srp_port_id_equal(&a, &b));
 }
 
-static void machines_differ(void **state)
+T_TEST(machines_differ)
 {
 	struct srp_port_id a = target_id_port(MACHINE, 5555);
 	struct srp_port_id b = target_id_port("other", 5555);
@@ -62,6 +62,8 @@ static int leave_dir(void **state)
 	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+T_EACH(enter_dir, leave_dir)
+
 static const char *in_dir(const char *name)
 {
 	static char path[96];
@@ -88,7 +90,7 @@ static struct target_id open_id(const char *state_dir)
 	return id;
 }
 
-static void without_a_directory_it_is_the_machine(void **state)
+T_TEST(without_a_directory_it_is_the_machine)
 {
 	struct target_id id = open_id(NULL);
 
@@ -97,7 +99,7 @@ static void without_a_directory_it_is_the_machine(void **state)
 	assert_string_equal(open_id(NULL).text, id.text);
 }
 
-static void it_is_drawn_once(void **state)
+T_TEST(it_is_drawn_once)
 {
 	struct target_id first = open_id(dir);
 
@@ -110,7 +112,7 @@ static void it_is_drawn_once(void **state)
 }
 
 /* As two machines of one image. */
-static void two_directories_have_two(void **state)
+T_TEST(two_directories_have_two)
 {
 	struct target_id first = open_id(dir), second;
 
@@ -133,7 +135,7 @@ static const struct old_row {
 	{ "a longer name", "600112233445566778899aabbccddeef0", false },
 };
 
-static void directory_of_an_earlier_version_keeps_its_disks(void **state)
+T_ROWS(directory_of_an_earlier_version_keeps_its_disks, old_rows)
 {
 	const struct old_row *row = *state;
 	struct target_id machine = open_id(NULL), id;
@@ -159,7 +161,7 @@ static const struct wrong_row {
 	  "01234567890123456789012345678901234567890123456789" },
 };
 
-static void wrong_file_is_refused_and_stays(void **state)
+T_ROWS(wrong_file_is_refused_and_stays, wrong_rows)
 {
 	const struct wrong_row *row = *state;
 	struct target_id id;
@@ -174,7 +176,7 @@ static void wrong_file_is_refused_and_stays(void **state)
 	assert_int_equal(st.st_size, strlen(row->text));
 }
 
-static void fifo_does_not_block(void **state)
+T_TEST(fifo_does_not_block)
 {
 	struct target_id id;
 	struct error e;
@@ -184,7 +186,7 @@ static void fifo_does_not_block(void **state)
 }
 
 /* Each child prints what it has got. */
-static void all_that_draw_at_once_get_one(void **state)
+T_TEST(all_that_draw_at_once_get_one)
 {
 	struct target_id first, id;
 	int fds[2];
@@ -203,26 +205,4 @@ static void all_that_draw_at_once_get_one(void **state)
 	while (wait(NULL) > 0)
 		;
 	close(fds[0]);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, identifier_is_the_same_in_every_version);
-	T_ADD(&t, targets_on_one_machine_differ);
-	T_ADD(&t, machines_differ);
-	T_ADD(&t, without_a_directory_it_is_the_machine);
-	T_ADD(&t, it_is_drawn_once);
-	T_ADD(&t, two_directories_have_two);
-	T_ADD_ROWS(&t, old_rows,
-		   directory_of_an_earlier_version_keeps_its_disks);
-	T_ADD_ROWS(&t, wrong_rows, wrong_file_is_refused_and_stays);
-	T_ADD(&t, fifo_does_not_block);
-	T_ADD(&t, all_that_draw_at_once_get_one);
-	for (size_t i = 0; i < t.cnt; i++) {
-		t.tests[i].setup_func = enter_dir;
-		t.tests[i].teardown_func = leave_dir;
-	}
-	return t_run(&t);
 }

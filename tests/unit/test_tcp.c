@@ -79,7 +79,7 @@ static void raw_close(struct raw *r)
 
 /* ---- pending connections ---- */
 
-static void pending_connection_ends_with_the_listener(void **state)
+T_TEST(pending_connection_ends_with_the_listener)
 {
 	struct t_world *w = t_world_open(NULL);
 	struct t_end *client;
@@ -124,13 +124,13 @@ static void pending_get_fifteen_seconds(size_t cnt)
 	t_world_close(w);
 }
 
-static void pending_connections_get_fifteen_seconds(void **state)
+T_TEST(pending_connections_get_fifteen_seconds)
 {
 	pending_get_fifteen_seconds(1);
 	pending_get_fifteen_seconds(20);
 }
 
-static void oldest_pending_connection_makes_room(void **state)
+T_TEST(oldest_pending_connection_makes_room)
 {
 	struct t_world *w = t_world_open(NULL);
 	int fds[257];
@@ -252,7 +252,7 @@ static const struct rule_case rule_cases[] = {
 	  "to read memory" },
 };
 
-static void who_breaks_a_rule_is_told_to_go(void **state)
+T_ROWS(who_breaks_a_rule_is_told_to_go, rule_cases)
 {
 	const struct rule_case *rc = *state;
 	struct tcp_hdr hdr = rc->hdr;
@@ -276,7 +276,7 @@ static void who_breaks_a_rule_is_told_to_go(void **state)
 	raw_close(&r);
 }
 
-static void an_answer_of_the_wrong_length_is_none(void **state)
+T_TEST(an_answer_of_the_wrong_length_is_none)
 {
 	struct tcp_hdr rsp = { .op = TCP_READ_RSP, .data_len = 63 };
 	struct srp_desc desc = { .addr = 0, .key = 1, .len = 64 };
@@ -311,7 +311,7 @@ static void keep(struct t_end *end, struct xp_iu *iu)
 	xp_iu_release(iu);
 }
 
-static void an_iu_is_not_copied(void **state)
+T_TEST(an_iu_is_not_copied)
 {
 	struct tcp_hdr hdr = { .op = TCP_MSG, .data_len = BLOCK };
 	uint8_t buf[TCP_HDR_LEN + BLOCK] = { 0 };
@@ -364,7 +364,7 @@ static uint64_t completions_of(struct raw *r, unsigned int cnt)
 	return xp_get_stats(r->w->server)->cqes - before;
 }
 
-static void many_ius_are_received_at_once(void **state)
+T_TEST(many_ius_are_received_at_once)
 {
 	struct t_world_options opt = { .recv_len = 8276, .recv_cnt = 66 };
 	struct raw r;
@@ -404,7 +404,7 @@ static void keep_small(struct t_end *end, struct xp_iu *iu)
 }
 
 /* One IU is held of all that fit into a stage, again and again. */
-static void held_ius_pin_little_memory(void **state)
+T_TEST(held_ius_pin_little_memory)
 {
 	struct t_world_options opt = { .recv_len = 8276, .recv_cnt = 66 };
 	struct tcp_hdr hdr = { .op = TCP_MSG };
@@ -526,7 +526,7 @@ static size_t stream_send(int fd, size_t at)
 	return n > 0 ? (size_t)n : 0;
 }
 
-static void ius_keep_their_bytes_while_others_arrive(void **state)
+T_TEST(ius_keep_their_bytes_while_others_arrive)
 {
 	struct t_world_options opt = { .recv_len = STREAM_IU_MAX,
 				       .recv_cnt = STREAM_HELD };
@@ -611,7 +611,7 @@ static int answer_await(struct t_world *w, struct t_end **ret_client)
 }
 
 /* The target need not wait with its first IUs. */
-static void ius_may_follow_the_answer_at_once(void **state)
+T_ROWS(ius_may_follow_the_answer_at_once, answer_cases)
 {
 	static uint8_t buf[8 * (TCP_HDR_LEN + STREAM_IU_MAX) + 512];
 	const struct answer_case *ac = *state;
@@ -636,7 +636,7 @@ static void ius_may_follow_the_answer_at_once(void **state)
 	t_world_close(w);
 }
 
-static void bytes_may_come_one_by_one(void **state)
+T_TEST(bytes_may_come_one_by_one)
 {
 	struct tcp_hdr hdr = { .op = TCP_WRITE,
 			       .region_cnt = 2,
@@ -680,7 +680,7 @@ static const struct half_case half_cases[] = {
 	{ "all but one byte", TCP_HDR_LEN + 99 },
 };
 
-static void half_an_iu_is_not_waited_for_for_ever(void **state)
+T_ROWS(half_an_iu_is_not_waited_for_for_ever, half_cases)
 {
 	const struct half_case *hc = *state;
 	struct tcp_hdr hdr = { .op = TCP_MSG, .data_len = 100 };
@@ -703,7 +703,7 @@ static void half_an_iu_is_not_waited_for_for_ever(void **state)
 	raw_close(&r);
 }
 
-static void an_idle_peer_is_left_alone(void **state)
+T_TEST(an_idle_peer_is_left_alone)
 {
 	struct raw r;
 
@@ -721,7 +721,7 @@ static void an_idle_peer_is_left_alone(void **state)
 #define FLOOD 4000u
 
 /* More than the server answers at a time, and more than sockets hold. */
-static void a_flood_of_reads_is_answered_in_time(void **state)
+T_TEST(a_flood_of_reads_is_answered_in_time)
 {
 	struct tcp_hdr hdr = { .op = TCP_READ_REQ, .region_cnt = 1 };
 	uint8_t buf[TCP_HDR_LEN_MAX];
@@ -759,7 +759,7 @@ static void a_flood_of_reads_is_answered_in_time(void **state)
 
 /* ---- memory that is deregistered ---- */
 
-static void memory_taken_back_is_not_written(void **state)
+T_TEST(memory_taken_back_is_not_written)
 {
 	struct tcp_hdr hdr = { .op = TCP_WRITE,
 			       .region_cnt = 1,
@@ -788,7 +788,7 @@ static void memory_taken_back_is_not_written(void **state)
 	raw_close(&r);
 }
 
-static void memory_taken_back_is_not_read(void **state)
+T_TEST(memory_taken_back_is_not_read)
 {
 	struct tcp_hdr hdr = { .op = TCP_READ_REQ, .region_cnt = 1 };
 	uint8_t buf[TCP_HDR_LEN_MAX];
@@ -838,7 +838,7 @@ static const struct control_case control_cases[] = {
 };
 
 /* If "reno" is what the system uses, this sees only that no option breaks. */
-static void only_loopback_gives_up_the_congestion_control(void **state)
+T_ROWS(only_loopback_gives_up_the_congestion_control, control_cases)
 {
 	const struct control_case *cc = *state;
 	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
@@ -862,7 +862,7 @@ static void only_loopback_gives_up_the_congestion_control(void **state)
 	close(fd);
 }
 
-static void both_ends_on_loopback_are_not_paced(void **state)
+T_TEST(both_ends_on_loopback_are_not_paced)
 {
 	struct t_world *w = t_world_open(NULL);
 	char control[CONTROL_SIZE];
@@ -955,7 +955,7 @@ static void send_small(struct t_world *w, struct t_end *from, unsigned int cnt)
 	t_mem_put(&m);
 }
 
-static void large_data_leaves_room_for_a_light_channel(void **state)
+T_TEST(large_data_leaves_room_for_a_light_channel)
 {
 	struct t_world *w = t_world_open(NULL);
 	struct t_end *light[2];
@@ -978,7 +978,7 @@ static void large_data_leaves_room_for_a_light_channel(void **state)
 }
 
 /* Heavy channels do not make room for each other. */
-static void large_data_beside_large_data_is_whole(void **state)
+T_TEST(large_data_beside_large_data_is_whole)
 {
 	struct t_world *w = t_world_open(NULL);
 	struct large l[2];
@@ -994,29 +994,6 @@ static void large_data_beside_large_data_is_whole(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	setenv("T_PROVIDER", "tcp", 1);
-	T_ADD(&t, pending_connection_ends_with_the_listener);
-	T_ADD(&t, pending_connections_get_fifteen_seconds);
-	T_ADD(&t, oldest_pending_connection_makes_room);
-	T_ADD_ROWS(&t, rule_cases, who_breaks_a_rule_is_told_to_go);
-	T_ADD(&t, an_answer_of_the_wrong_length_is_none);
-	T_ADD(&t, an_iu_is_not_copied);
-	T_ADD(&t, many_ius_are_received_at_once);
-	T_ADD(&t, held_ius_pin_little_memory);
-	T_ADD(&t, ius_keep_their_bytes_while_others_arrive);
-	T_ADD_ROWS(&t, answer_cases, ius_may_follow_the_answer_at_once);
-	T_ADD(&t, bytes_may_come_one_by_one);
-	T_ADD_ROWS(&t, half_cases, half_an_iu_is_not_waited_for_for_ever);
-	T_ADD(&t, an_idle_peer_is_left_alone);
-	T_ADD(&t, a_flood_of_reads_is_answered_in_time);
-	T_ADD(&t, memory_taken_back_is_not_written);
-	T_ADD(&t, memory_taken_back_is_not_read);
-	T_ADD_ROWS(&t, control_cases,
-		   only_loopback_gives_up_the_congestion_control);
-	T_ADD(&t, both_ends_on_loopback_are_not_paced);
-	T_ADD(&t, large_data_leaves_room_for_a_light_channel);
-	T_ADD(&t, large_data_beside_large_data_is_whole);
-	return t_run(&t);
+	return t_run();
 }

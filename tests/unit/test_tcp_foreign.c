@@ -44,7 +44,7 @@ static const struct visitor_case visitor_cases[] = {
 	  36 },
 };
 
-static void visitor_does_not_disturb_a_listener(void **state)
+T_ROWS(visitor_does_not_disturb_a_listener, visitor_cases)
 {
 	const struct visitor_case *vc = *state;
 	struct t_world *w = t_world_open(NULL);
@@ -84,7 +84,7 @@ static const struct host_case host_cases[] = {
 	{ "that is silent", false, "", -ETIMEDOUT, "no answer" },
 };
 
-static void connecting_to_a_host_fails_with_a_reason(void **state)
+T_ROWS(connecting_to_a_host_fails_with_a_reason, host_cases)
 {
 	const struct host_case *hc = *state;
 	struct t_world *w = t_world_open(NULL);
@@ -120,10 +120,6 @@ static void connecting_to_a_host_fails_with_a_reason(void **state)
 
 int main(void)
 {
-	static struct t_table t;
-
 	setenv("T_PROVIDER", "tcp", 1);
-	T_ADD_ROWS(&t, visitor_cases, visitor_does_not_disturb_a_listener);
-	T_ADD_ROWS(&t, host_cases, connecting_to_a_host_fails_with_a_reason);
-	return t_run(&t);
+	return t_run();
 }

@@ -21,7 +21,7 @@ static void *exact(const void *p, size_t len)
 
 /* ---- connection management ---- */
 
-static void a_request_is_what_libfabric_sends(void **state)
+T_TEST(a_request_is_what_libfabric_sends)
 {
 	static const uint8_t want[TCP_CM_LEN + 3] = {
 		3, 0, 0, 3, [24] = 1, [32] = 'a', 'b', 'c',
@@ -77,7 +77,7 @@ static const struct cm_case cm_cases[] = {
 	{ "zeros", { 0 }, -ENOPROTOOPT, 0, 0, 0 },
 };
 
-static void cm_is_decoded(void **state)
+T_ROWS(cm_is_decoded, cm_cases)
 {
 	const struct cm_case *cc = *state;
 	struct tcp_cm cm = { 0 };
@@ -272,7 +272,7 @@ static void assert_same(const struct tcp_hdr *a, const struct tcp_hdr *b)
 			    a->region_cnt * sizeof(a->region[0]));
 }
 
-static void headers_are_decoded(void **state)
+T_ROWS(headers_are_decoded, hdr_cases)
 {
 	const struct hdr_case *hc = *state;
 	void *buf = exact(hc->buf, hc->len);
@@ -291,7 +291,7 @@ static void headers_are_decoded(void **state)
 
 static const enum tcp_order orders[] = { TCP_LITTLE, TCP_BIG };
 
-static void what_is_encoded_is_decoded(void **state)
+T_TEST(what_is_encoded_is_decoded)
 {
 	const struct tcp_hdr in[] = {
 		{ .op = TCP_MSG, .data_len = 1 << 20 },
@@ -319,15 +319,4 @@ static void what_is_encoded_is_decoded(void **state)
 			assert_same(&in[i], &out);
 		}
 	}
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, a_request_is_what_libfabric_sends);
-	T_ADD_ROWS(&t, cm_cases, cm_is_decoded);
-	T_ADD_ROWS(&t, hdr_cases, headers_are_decoded);
-	T_ADD(&t, what_is_encoded_is_decoded);
-	return t_run(&t);
 }

@@ -49,7 +49,7 @@ static struct dgram_peer await_text(struct dgram *d, const char *text)
 
 /* ---- unicast ---- */
 
-static void answer_goes_where_the_question_came_from(void **state)
+T_TEST(answer_goes_where_the_question_came_from)
 {
 	char a_addr[32];
 	char b_addr[32];
@@ -82,7 +82,7 @@ static const struct wildcard_row {
 
 /* A machine has several addresses, and a firewall on the way knows the one that was
  * asked. */
-static void answer_leaves_from_where_the_question_came_to(void **state)
+T_ROWS(answer_leaves_from_where_the_question_came_to, wildcard_rows)
 {
 	const struct wildcard_row *row = *state;
 	struct sockaddr_storage any = { .ss_family = row->family };
@@ -120,7 +120,7 @@ static void answer_leaves_from_where_the_question_came_to(void **state)
 	dgram_close(d);
 }
 
-static void datagram_that_is_too_long_is_told(void **state)
+T_TEST(datagram_that_is_too_long_is_told)
 {
 	char addr[32];
 	struct dgram *d;
@@ -139,7 +139,7 @@ static void datagram_that_is_too_long_is_told(void **state)
 	dgram_close(d);
 }
 
-static void unicast_has_no_group(void **state)
+T_TEST(unicast_has_no_group)
 {
 	char addr[32];
 	struct dgram *d;
@@ -152,7 +152,7 @@ static void unicast_has_no_group(void **state)
 	dgram_close(NULL);
 }
 
-static void address_in_use_is_named(void **state)
+T_TEST(address_in_use_is_named)
 {
 	char addr[32];
 	char want[80];
@@ -173,7 +173,7 @@ static void address_in_use_is_named(void **state)
 	dgram_close(d);
 }
 
-static void wildcard_of_ipv6_hears_ipv4(void **state)
+T_TEST(wildcard_of_ipv6_hears_ipv4)
 {
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
 	socklen_t len = sizeof(any);
@@ -206,7 +206,7 @@ static const struct family {
 	{ "IPv6", AF_INET6 },
 };
 
-static void member_hears_who_asks_and_answers(void **state)
+T_ROWS(member_hears_who_asks_and_answers, families)
 {
 	const struct family *f = *state;
 	unsigned int lo = if_nametoindex("lo");
@@ -234,7 +234,7 @@ static void member_hears_who_asks_and_answers(void **state)
 		T_SKIP("no way to the group");
 }
 
-static void interface_that_is_not_there_is_named(void **state)
+T_ROWS(interface_that_is_not_there_is_named, families)
 {
 	const struct family *f = *state;
 	char want[80];
@@ -249,26 +249,9 @@ static void interface_that_is_not_there_is_named(void **state)
 	assert_memory_equal(e.text, want, strlen(want));
 }
 
-static void carriers_have_names(void **state)
+T_TEST(carriers_have_names)
 {
 	assert_string_equal(dgram_carrier_name(DGRAM_UNICAST), "unicast");
 	assert_string_equal(dgram_carrier_name(DGRAM_MULTICAST), "multicast");
 	assert_string_equal(dgram_carrier_name(DGRAM_RDMA), "RDMA multicast");
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, answer_goes_where_the_question_came_from);
-	T_ADD_ROWS(&t, wildcard_rows,
-		   answer_leaves_from_where_the_question_came_to);
-	T_ADD(&t, datagram_that_is_too_long_is_told);
-	T_ADD(&t, unicast_has_no_group);
-	T_ADD(&t, address_in_use_is_named);
-	T_ADD(&t, wildcard_of_ipv6_hears_ipv4);
-	T_ADD_ROWS(&t, families, member_hears_who_asks_and_answers);
-	T_ADD_ROWS(&t, families, interface_that_is_not_there_is_named);
-	T_ADD(&t, carriers_have_names);
-	return t_run(&t);
 }

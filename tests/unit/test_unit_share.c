@@ -59,7 +59,7 @@ static void fill_notes(struct pr_notes *notes)
 	}
 }
 
-static void full_notes_are_read_as_written(void **state)
+T_TEST(full_notes_are_read_as_written)
 {
 	static struct pr_notes notes, again;
 	static uint8_t buf[PR_NOTES_MAX], other[PR_NOTES_MAX];
@@ -75,7 +75,7 @@ static void full_notes_are_read_as_written(void **state)
 	assert_memory_equal(buf, other, len);
 }
 
-static void no_bytes_are_no_reservations(void **state)
+T_TEST(no_bytes_are_no_reservations)
 {
 	static struct pr_notes notes;
 
@@ -116,7 +116,7 @@ static const struct damage {
 	{ "a header short", 0, 'R', 97 },
 };
 
-static void damaged_notes_are_refused(void **state)
+T_ROWS(damaged_notes_are_refused, damages)
 {
 	const struct damage *d = *state;
 	static struct pr_notes notes, ret;
@@ -144,7 +144,7 @@ static void damaged_notes_are_refused(void **state)
 	free(exact);
 }
 
-static void newer_news_replace_older_ones(void **state)
+T_TEST(newer_news_replace_older_ones)
 {
 	static struct pr_notes notes;
 	struct scsi_pr_effects released = effect_on(1, SCSI_PR_NEWS_RELEASED);
@@ -165,7 +165,7 @@ static void newer_news_replace_older_ones(void **state)
 	assert_int_equal(notes.forgotten, 0);
 }
 
-static void oldest_news_are_forgotten(void **state)
+T_TEST(oldest_news_are_forgotten)
 {
 	static struct pr_notes notes;
 	struct scsi_pr_effects effects =
@@ -246,7 +246,7 @@ static const struct scsi_pr *now(void)
 	return &unit()->state.pr;
 }
 
-static void others_reserve(void **state)
+T_TEST(others_reserve)
 {
 	start_unit(1);
 	send_cdb(1, WRITE, "aa*512", "good");
@@ -262,7 +262,7 @@ static void others_reserve(void **state)
 	t_disk_stop();
 }
 
-static void news_of_others_are_told_once(void **state)
+T_TEST(news_of_others_are_told_once)
 {
 	start_unit(1);
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
@@ -283,7 +283,7 @@ static void news_of_others_are_told_once(void **state)
 	t_disk_stop();
 }
 
-static void who_asks_is_not_told(void **state)
+T_TEST(who_asks_is_not_told)
 {
 	start_unit(1);
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
@@ -294,7 +294,7 @@ static void who_asks_is_not_told(void **state)
 	t_disk_stop();
 }
 
-static void forgotten_news_are_told_to_all(void **state)
+T_TEST(forgotten_news_are_told_to_all)
 {
 	static struct pr_notes notes;
 	static uint8_t buf[PR_NOTES_MAX];
@@ -322,7 +322,7 @@ static void other_reserves(void)
 }
 
 /* Neither change is lost. */
-static void change_of_another_in_between(void **state)
+T_TEST(change_of_another_in_between)
 {
 	start_unit(1);
 	t_store.notes_put = other_registers;
@@ -337,7 +337,7 @@ static void change_of_another_in_between(void **state)
 }
 
 /* As when somebody removes them while targets run. */
-static void notes_that_are_lost_are_an_error(void **state)
+T_TEST(notes_that_are_lost_are_an_error)
 {
 	start_unit(1);
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
@@ -362,7 +362,7 @@ static const struct away {
 	{ "this target was fenced off", -ESHUTDOWN, "02/04/0b" },
 };
 
-static void store_is_away(void **state)
+T_ROWS(store_is_away, aways)
 {
 	const struct away *row = *state;
 
@@ -383,7 +383,7 @@ static void store_is_away(void **state)
 
 /* Through this target or the other one: the port must end the commands, and the
  * store is told when that is done. */
-static void preempted_commands_are_ended(void **state)
+T_TEST(preempted_commands_are_ended)
 {
 	struct srp_port_id ports[SCSI_PR_MAX];
 
@@ -407,7 +407,7 @@ static void preempted_commands_are_ended(void **state)
 	t_disk_stop();
 }
 
-static void preempt_waits_for_the_end_of_commands(void **state)
+T_TEST(preempt_waits_for_the_end_of_commands)
 {
 	struct t_bytes list = t_bytes("00*7 01 00*7 02 00*8");
 	struct srp_port_id ports[SCSI_PR_MAX];
@@ -433,7 +433,7 @@ static void preempt_waits_for_the_end_of_commands(void **state)
 }
 
 /* Nexuses of target 2: they are not here. */
-static void commands_of_others_are_not_ended(void **state)
+T_TEST(commands_of_others_are_not_ended)
 {
 	struct srp_port_id ports[SCSI_PR_MAX];
 
@@ -446,7 +446,7 @@ static void commands_of_others_are_not_ended(void **state)
 	t_disk_stop();
 }
 
-static void unknown_notes_change_nothing(void **state)
+T_TEST(unknown_notes_change_nothing)
 {
 	start_unit(1);
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
@@ -456,7 +456,7 @@ static void unknown_notes_change_nothing(void **state)
 	t_disk_stop();
 }
 
-static void standby_serves_reservations(void **state)
+T_TEST(standby_serves_reservations)
 {
 	start_unit(2);
 	send_cdb(1, WRITE, "aa*512", "02/04/0b");
@@ -466,36 +466,11 @@ static void standby_serves_reservations(void **state)
 	t_disk_stop();
 }
 
-static void reserve_of_spc_2_is_refused(void **state)
+T_TEST(reserve_of_spc_2_is_refused)
 {
 	start_unit(1);
 	send_cdb(1, "16", "", "05/20/00");
 	send_cdb(1, "17", "", "05/20/00");
 	send_cdb(1, "5e 02 00*5 08 00", "", "good");
 	t_disk_stop();
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, full_notes_are_read_as_written);
-	T_ADD(&t, no_bytes_are_no_reservations);
-	T_ADD_ROWS(&t, damages, damaged_notes_are_refused);
-	T_ADD(&t, newer_news_replace_older_ones);
-	T_ADD(&t, oldest_news_are_forgotten);
-	T_ADD(&t, others_reserve);
-	T_ADD(&t, news_of_others_are_told_once);
-	T_ADD(&t, who_asks_is_not_told);
-	T_ADD(&t, forgotten_news_are_told_to_all);
-	T_ADD(&t, change_of_another_in_between);
-	T_ADD(&t, notes_that_are_lost_are_an_error);
-	T_ADD_ROWS(&t, aways, store_is_away);
-	T_ADD(&t, preempted_commands_are_ended);
-	T_ADD(&t, preempt_waits_for_the_end_of_commands);
-	T_ADD(&t, commands_of_others_are_not_ended);
-	T_ADD(&t, unknown_notes_change_nothing);
-	T_ADD(&t, standby_serves_reservations);
-	T_ADD(&t, reserve_of_spc_2_is_refused);
-	return t_run(&t);
 }

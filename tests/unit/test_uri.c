@@ -86,7 +86,7 @@ static char *text_copy(const char *text)
 	return (char *)t_copy(text, strlen(text) + 1);
 }
 
-static void good(void **state)
+T_ROWS(good, good_rows)
 {
 	const struct good_row *r = *state;
 	struct error e = { 0 };
@@ -263,7 +263,7 @@ static const struct bad_row {
 	{ "two &", "srp://h?id_ext=1&&ioc_guid=2", "option '' has no value" },
 };
 
-static void bad(void **state)
+T_ROWS(bad, bad_rows)
 {
 	const struct bad_row *r = *state;
 	struct error e = { 0 };
@@ -308,7 +308,7 @@ static const struct option_row {
 	  "&initiator=0x" Z16 "000000000000000a" },
 };
 
-static void options(void **state)
+T_ROWS(options, option_rows)
 {
 	const struct option_row *r = *state;
 	struct error e;
@@ -374,7 +374,7 @@ static const struct route_row {
 	  "srp+rdma://h:1/v?source=10.0.0.1&gid=::1&pkey=ffff&sl=3" },
 };
 
-static void route(void **state)
+T_ROWS(route, route_rows)
 {
 	const struct route_row *r = *state;
 	struct error e;
@@ -418,7 +418,7 @@ static const struct list_row {
 	  "srp://a:5555,b:5555,c:5555,d:5555,e:5555,f:5555,g:5555,h:5555" },
 };
 
-static void list(void **state)
+T_ROWS(list, list_rows)
 {
 	const struct list_row *r = *state;
 	struct error e;
@@ -440,7 +440,7 @@ static void list(void **state)
 	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
-static void format_refuses_too_little_room(void **state)
+T_TEST(format_refuses_too_little_room)
 {
 	struct error e;
 	struct xp_uri uri;
@@ -459,7 +459,7 @@ static void format_refuses_too_little_room(void **state)
 	}
 }
 
-static void the_longest_uri_has_room(void **state)
+T_TEST(the_longest_uri_has_room)
 {
 	struct xp_uri uri = {
 		.forced = true,
@@ -491,18 +491,4 @@ static void the_longest_uri_has_room(void **state)
 	assert_true(xp_uri_format(&uri, text, sizeof(text)) > 2800);
 	assert_int_equal(xp_uri_parse(text, &again, &e), 0);
 	assert_memory_equal(&again, &uri, sizeof(uri));
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, good_rows, good);
-	T_ADD_ROWS(&t, bad_rows, bad);
-	T_ADD_ROWS(&t, option_rows, options);
-	T_ADD_ROWS(&t, route_rows, route);
-	T_ADD_ROWS(&t, list_rows, list);
-	T_ADD(&t, format_refuses_too_little_room);
-	T_ADD(&t, the_longest_uri_has_room);
-	return t_run(&t);
 }

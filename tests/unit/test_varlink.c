@@ -39,7 +39,7 @@ static const struct call_case {
 	  "C", 0, false },
 };
 
-static void call_is_taken(void **state)
+T_ROWS(call_is_taken, call_cases)
 {
 	const struct call_case *c = *state;
 	struct varlink_call call;
@@ -81,7 +81,7 @@ static const struct refusal {
 	  "nested" },
 };
 
-static void call_is_refused(void **state)
+T_ROWS(call_is_refused, refusals)
 {
 	const struct refusal *c = *state;
 	struct varlink_call call;
@@ -93,7 +93,7 @@ static void call_is_refused(void **state)
 		fail_msg("'%s' has no '%s'", why, c->why);
 }
 
-static void long_names_are_refused(void **state)
+T_TEST(long_names_are_refused)
 {
 	char text[VARLINK_NAME_MAX + 64];
 	struct varlink_call call;
@@ -110,7 +110,7 @@ static void long_names_are_refused(void **state)
 	}
 }
 
-static void replies_are_encoded(void **state)
+T_TEST(replies_are_encoded)
 {
 	char *reply = varlink_encode_reply(json_pack("{si}", "a", 1));
 	char *none = varlink_encode_reply(NULL);
@@ -124,15 +124,4 @@ static void replies_are_encoded(void **state)
 	free(reply);
 	free(none);
 	free(error);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD_ROWS(&t, call_cases, call_is_taken);
-	T_ADD_ROWS(&t, refusals, call_is_refused);
-	T_ADD(&t, long_names_are_refused);
-	T_ADD(&t, replies_are_encoded);
-	return t_run(&t);
 }

@@ -169,9 +169,11 @@ static int start(void **state)
 	return 0;
 }
 
+T_EACH(start, NULL)
+
 /* ---- facts ---- */
 
-static void device_tells_what_it_can(void **state)
+T_TEST(device_tells_what_it_can)
 {
 	struct xp_device_facts f;
 	struct error e;
@@ -191,7 +193,7 @@ static void device_tells_what_it_can(void **state)
 	assert_int_equal(lib.lists, 0);
 }
 
-static void more_ports_than_places(void **state)
+T_TEST(more_ports_than_places)
 {
 	struct xp_device_facts f;
 	struct error e;
@@ -201,7 +203,7 @@ static void more_ports_than_places(void **state)
 	assert_int_equal(f.port_cnt, XP_FACTS_PORTS_MAX);
 }
 
-static void device_without_inline_data(void **state)
+T_TEST(device_without_inline_data)
 {
 	struct xp_device_facts f;
 	struct error e;
@@ -234,7 +236,7 @@ static const struct fail_row {
 	  .text = "cannot open RDMA device second: Input/output error" },
 };
 
-static void device_tells_nothing(void **state)
+T_ROWS(device_tells_nothing, fail_rows)
 {
 	const struct fail_row *row = *state;
 	struct xp_device_facts f;
@@ -275,7 +277,7 @@ static const struct reason_row {
 	  "the connection could not be made" },
 };
 
-static void reason_is_told(void **state)
+T_ROWS(reason_is_told, reason_rows)
 {
 	const struct reason_row *row = *state;
 
@@ -296,7 +298,7 @@ static const struct reject_row {
 	{ "unknown", 77, -ECONNREFUSED, "rejected the connection" },
 };
 
-static void rejection_has_a_reason(void **state)
+T_ROWS(rejection_has_a_reason, reject_rows)
 {
 	const struct reject_row *row = *state;
 
@@ -306,7 +308,7 @@ static void rejection_has_a_reason(void **state)
 
 /* ---- reach ---- */
 
-static void loopback_is_reached_by_itself(void **state)
+T_TEST(loopback_is_reached_by_itself)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons(9),
@@ -321,7 +323,7 @@ static void loopback_is_reached_by_itself(void **state)
 	assert_true(xp_present(XP_TCP));
 }
 
-static void address_of_no_family_is_not_reached(void **state)
+T_TEST(address_of_no_family_is_not_reached)
 {
 	struct sockaddr_storage to = { .ss_family = AF_MAX };
 	char by[64];
@@ -331,21 +333,4 @@ static void address_of_no_family_is_not_reached(void **state)
 				  by, sizeof(by), &e),
 			 -EAFNOSUPPORT);
 	assert_non_null(strstr(e.text, "not supported"));
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, device_tells_what_it_can);
-	T_ADD(&t, more_ports_than_places);
-	T_ADD(&t, device_without_inline_data);
-	T_ADD_ROWS(&t, fail_rows, device_tells_nothing);
-	T_ADD_ROWS(&t, reason_rows, reason_is_told);
-	T_ADD_ROWS(&t, reject_rows, rejection_has_a_reason);
-	T_ADD(&t, loopback_is_reached_by_itself);
-	T_ADD(&t, address_of_no_family_is_not_reached);
-	for (size_t i = 0; i < t.cnt; i++)
-		t.tests[i].setup_func = start;
-	return t_run(&t);
 }

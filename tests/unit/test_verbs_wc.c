@@ -359,7 +359,24 @@ static void marker(const struct row *r)
 	expect_open();
 }
 
-static void completion(void **state)
+static struct row rows[KINDS * STATUS_CNT];
+static char names[KINDS * STATUS_CNT][100];
+
+T_AT_START make_rows(void)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct row *r = &rows[i];
+
+		r->kind = (enum kind)(i / STATUS_CNT);
+		r->status = (enum ibv_wc_status)(i % STATUS_CNT);
+		r->name = names[i];
+		snprintf(names[i], sizeof(names[i]), "%s, %s (%d)",
+			 kind_names[r->kind], vb_wc_text(r->status),
+			 (int)r->status);
+	}
+}
+
+T_ROWS(completion, rows)
 {
 	const struct row *r = *state;
 
@@ -389,7 +406,7 @@ static const struct write_row write_rows[] = {
 	{ "RDMA WRITE with immediate data, shared queue", RECV_SHARED, LEN },
 };
 
-static void write_is_no_iu(void **state)
+T_ROWS(write_is_no_iu, write_rows)
 {
 	const struct write_row *r = *state;
 
@@ -405,31 +422,4 @@ static void write_is_no_iu(void **state)
 	settle();
 	assert_int_equal(rig->why.err, -EPROTO);
 	rig_close();
-}
-
-static struct row rows[KINDS * STATUS_CNT];
-static char names[KINDS * STATUS_CNT][100];
-
-static void make_rows(void)
-{
-	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct row *r = &rows[i];
-
-		r->kind = (enum kind)(i / STATUS_CNT);
-		r->status = (enum ibv_wc_status)(i % STATUS_CNT);
-		r->name = names[i];
-		snprintf(names[i], sizeof(names[i]), "%s, %s (%d)",
-			 kind_names[r->kind], vb_wc_text(r->status),
-			 (int)r->status);
-	}
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	make_rows();
-	T_ADD_ROWS(&t, rows, completion);
-	T_ADD_ROWS(&t, write_rows, write_is_no_iu);
-	return t_run(&t);
 }

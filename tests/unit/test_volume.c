@@ -68,7 +68,7 @@ static const struct spec_row specs[] = {
 	    .direct = -1 } },
 };
 
-static void spec_is_read(void **state)
+T_ROWS(spec_is_read, specs)
 {
 	const struct spec_row *row = *state;
 	struct volume_spec spec;
@@ -126,7 +126,7 @@ static const struct bad_spec_row bad_specs[] = {
 	  "x,serial=012345678901234567890123456789012", "serial number has" },
 };
 
-static void bad_spec_is_refused(void **state)
+T_ROWS(bad_spec_is_refused, bad_specs)
 {
 	const struct bad_spec_row *row = *state;
 	struct volume_spec spec;
@@ -137,7 +137,7 @@ static void bad_spec_is_refused(void **state)
 		fail_msg("the message is: %s", e.text);
 }
 
-static void too_long_a_path_is_refused(void **state)
+T_TEST(too_long_a_path_is_refused)
 {
 	static char text[8192];
 	struct volume_spec spec;
@@ -223,7 +223,7 @@ static const struct identity_row identities[] = {
 	{ "null is another disk after a restart", "null:1M", "null:1M", false },
 };
 
-static void identity_is_stable(void **state)
+T_ROWS(identity_is_stable, identities)
 {
 	const struct identity_row *row = *state;
 	struct identity a, b;
@@ -250,7 +250,7 @@ static struct identity identity_of_path(const char *path)
 }
 
 /* The identity does not depend on where the link leads today. */
-static void identity_is_that_of_the_path_as_given(void **state)
+T_TEST(identity_is_that_of_the_path_as_given)
 {
 	struct identity file, dots, link, switched;
 	char other[sizeof(scratch)];
@@ -277,7 +277,7 @@ static void identity_is_that_of_the_path_as_given(void **state)
 }
 
 /* An earlier version computed this for a path without links. */
-static void identity_of_a_file_stays_what_it_was(void **state)
+T_TEST(identity_of_a_file_stays_what_it_was)
 {
 	char text[4096 + 128];
 	char real[4096];
@@ -318,7 +318,7 @@ static const struct generation_row {
 	{ "null's does not", "null:1M,serial=abc", false, true },
 };
 
-static void generation_tells_what_may_be_gone(void **state)
+T_ROWS(generation_tells_what_may_be_gone, generations)
 {
 	const struct generation_row *row = *state;
 	struct scsi_store a, b;
@@ -384,7 +384,7 @@ static const struct other_row {
 	  .forgets = true },
 };
 
-static void generation_changes_with_what_loses_writes(void **state)
+T_ROWS(generation_changes_with_what_loses_writes, others)
 {
 	const struct other_row *row = *state;
 	struct scsi_store one = generation_in("boot 1", 0, &first_life, false);
@@ -416,7 +416,7 @@ static const struct name_row names[] = {
 	{ "null by its LUN", "null:1M", 0, "null0" },
 };
 
-static void volume_has_a_name(void **state)
+T_ROWS(volume_has_a_name, names)
 {
 	const struct name_row *row = *state;
 	struct volume *vol;
@@ -447,7 +447,7 @@ static const struct cache_row caches[] = {
 	{ "null", "null:1M", false, true },
 };
 
-static void cache_and_provisioning_are_told(void **state)
+T_ROWS(cache_and_provisioning_are_told, caches)
 {
 	const struct cache_row *row = *state;
 	struct volume *vol;
@@ -463,7 +463,7 @@ static void cache_and_provisioning_are_told(void **state)
 	unlink(scratch);
 }
 
-static void limits_count_blocks(void **state)
+T_TEST(limits_count_blocks)
 {
 	struct volume *small = open_volume("null:16T", 0);
 	struct volume *large = open_volume("null:16T,block-size=4096", 0);
@@ -483,7 +483,7 @@ static void limits_count_blocks(void **state)
 	volume_close(large);
 }
 
-static void missing_file_is_named(void **state)
+T_TEST(missing_file_is_named)
 {
 	struct volume_spec spec;
 	struct volume *vol;
@@ -494,7 +494,7 @@ static void missing_file_is_named(void **state)
 	assert_non_null(strstr(e.text, "./no.img: does not exist"));
 }
 
-static void attach_and_detach_leave_nothing(void **state)
+T_TEST(attach_and_detach_leave_nothing)
 {
 	struct reactor_options opt = { .max_files = 1 };
 	struct block_worker worker = { .index = 2 };
@@ -511,24 +511,4 @@ static void attach_and_detach_leave_nothing(void **state)
 	reactor_destroy(worker.reactor);
 	volume_close(vol);
 	unlink(scratch);
-}
-
-int main(void)
-{
-	struct t_table t = { 0 };
-
-	T_ADD_ROWS(&t, specs, spec_is_read);
-	T_ADD_ROWS(&t, bad_specs, bad_spec_is_refused);
-	T_ADD(&t, too_long_a_path_is_refused);
-	T_ADD_ROWS(&t, identities, identity_is_stable);
-	T_ADD(&t, identity_is_that_of_the_path_as_given);
-	T_ADD(&t, identity_of_a_file_stays_what_it_was);
-	T_ADD_ROWS(&t, generations, generation_tells_what_may_be_gone);
-	T_ADD_ROWS(&t, others, generation_changes_with_what_loses_writes);
-	T_ADD_ROWS(&t, names, volume_has_a_name);
-	T_ADD_ROWS(&t, caches, cache_and_provisioning_are_told);
-	T_ADD(&t, limits_count_blocks);
-	T_ADD(&t, missing_file_is_named);
-	T_ADD(&t, attach_and_detach_leave_nothing);
-	return t_run(&t);
 }

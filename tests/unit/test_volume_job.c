@@ -138,7 +138,7 @@ static void log_again(int was)
 }
 
 /* No job can be saved, so none begins, and the volume is released. */
-static void job_that_cannot_begin_tells_its_own(void **state)
+T_TEST(job_that_cannot_begin_tells_its_own)
 {
 	char dir[] = "/tmp/test_volume_job.XXXXXX";
 	int log;
@@ -165,12 +165,4 @@ static void job_that_cannot_begin_tells_its_own(void **state)
 	}
 	volume_close(vol);
 	remove_all(dir);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, job_that_cannot_begin_tells_its_own);
-	return t_run(&t);
 }

@@ -109,7 +109,7 @@ static void check_load(const struct load *l)
 	assert_int_equal(l->client->closed, failed);
 }
 
-static void every_post_may_fail(void **state)
+T_TEST(every_post_may_fail)
 {
 	struct load l;
 
@@ -124,7 +124,7 @@ static void every_post_may_fail(void **state)
 	}
 }
 
-static void the_link_may_break_anywhere(void **state)
+T_TEST(the_link_may_break_anywhere)
 {
 	struct load l;
 
@@ -177,7 +177,7 @@ static unsigned int run_and_close(struct load *l, enum closer closer,
 	return steps;
 }
 
-static void channel_may_end_at_every_step(void **state)
+T_ROWS(channel_may_end_at_every_step, close_cases)
 {
 	const struct close_case *cc = *state;
 	unsigned int at = 0;
@@ -198,7 +198,7 @@ static void channel_may_end_at_every_step(void **state)
 	assert_true(at > LOAD_WRS);
 }
 
-static void held_completions_hold_the_send_queue(void **state)
+T_TEST(held_completions_hold_the_send_queue)
 {
 	struct t_fabric *hub;
 	unsigned int total;
@@ -225,7 +225,7 @@ static void held_completions_hold_the_send_queue(void **state)
 	load_close(&l);
 }
 
-static void completions_that_come_while_closing_count(void **state)
+T_TEST(completions_that_come_while_closing_count)
 {
 	struct t_fabric *hub;
 	struct load l;
@@ -247,7 +247,7 @@ static void completions_that_come_while_closing_count(void **state)
 	load_close(&l);
 }
 
-static void a_chain_is_signalled_once(void **state)
+T_TEST(a_chain_is_signalled_once)
 {
 	const struct xp_stats *stats;
 	struct load l;
@@ -263,7 +263,7 @@ static void a_chain_is_signalled_once(void **state)
 	load_close(&l);
 }
 
-static void posts_of_a_turn_leave_together(void **state)
+T_TEST(posts_of_a_turn_leave_together)
 {
 	struct t_chain chains[6] = { 0 };
 	struct load l;
@@ -297,7 +297,7 @@ static void ask_once_more(struct t_end *end, struct xp_iu *iu)
 		t_post_send(end, &l->chains[1], &l->remote, 0, 36);
 }
 
-static void receives_are_posted_before_answers(void **state)
+T_TEST(receives_are_posted_before_answers)
 {
 	struct t_world_options opt = { .recv_cnt = 1 };
 	struct load l = { .w = t_world_open(&opt) };
@@ -319,7 +319,7 @@ static void receives_are_posted_before_answers(void **state)
 }
 
 /* Only the probe is posted, and it runs out of retries. */
-static void peer_that_is_gone_is_noticed(void **state)
+T_TEST(peer_that_is_gone_is_noticed)
 {
 	struct load l;
 
@@ -335,20 +335,4 @@ static void peer_that_is_gone_is_noticed(void **state)
 	assert_int_equal(l.server->closed, 1);
 	assert_int_equal(l.server->why.err, -ETIMEDOUT);
 	load_close(&l);
-}
-
-int main(void)
-{
-	static struct t_table t;
-
-	T_ADD(&t, every_post_may_fail);
-	T_ADD(&t, the_link_may_break_anywhere);
-	T_ADD_ROWS(&t, close_cases, channel_may_end_at_every_step);
-	T_ADD(&t, held_completions_hold_the_send_queue);
-	T_ADD(&t, completions_that_come_while_closing_count);
-	T_ADD(&t, a_chain_is_signalled_once);
-	T_ADD(&t, posts_of_a_turn_leave_together);
-	T_ADD(&t, receives_are_posted_before_answers);
-	T_ADD(&t, peer_that_is_gone_is_noticed);
-	return t_run(&t);
 }

@@ -344,7 +344,7 @@ static void post_move(struct world *w, struct work *work, enum xp_dir dir,
 
 /* ---- tests: connecting ---- */
 
-static void private_data_goes_both_ways(void **state)
+T_TEST(private_data_goes_both_ways)
 {
 	char peer[64];
 	struct world w;
@@ -362,7 +362,7 @@ static void private_data_goes_both_ways(void **state)
 	assert_int_equal(w.t.why.err, -ECONNRESET);
 }
 
-static void reject_carries_private_data(void **state)
+T_TEST(reject_carries_private_data)
 {
 	struct world w;
 
@@ -407,7 +407,7 @@ static socklen_t any_address(const char *ip, struct sockaddr_storage *ss)
 	return sizeof(in6);
 }
 
-static void addresses_of_all_kinds(void **state)
+T_ROWS(addresses_of_all_kinds, ways)
 {
 	const struct way *way = *state;
 	struct sockaddr_storage ss;
@@ -452,7 +452,7 @@ static const struct dead_end dead_ends[] = {
 	{ "not an RDMA device", "127.0.0.1", 0, 0, "" },
 };
 
-static void connecting_fails(void **state)
+T_ROWS(connecting_fails, dead_ends)
 {
 	const struct dead_end *d = *state;
 	struct error e = { 0 };
@@ -475,7 +475,7 @@ static void connecting_fails(void **state)
 	world_down(&w);
 }
 
-static void close_while_connecting(void **state)
+T_TEST(close_while_connecting)
 {
 	struct world w;
 
@@ -496,7 +496,7 @@ static void close_while_connecting(void **state)
 	world_down(&w);
 }
 
-static void listening_twice_is_refused(void **state)
+T_TEST(listening_twice_is_refused)
 {
 	struct xp_listener *second;
 	struct error e;
@@ -529,7 +529,7 @@ static const struct conflict_row {
 
 /* If another program listens on all addresses at this port, or the test wants
  * to, the RDMA CM reports that there is no such address. */
-static void port_in_use_is_told_from_a_missing_address(void **state)
+T_ROWS(port_in_use_is_told_from_a_missing_address, conflicts)
 {
 	const struct conflict_row *row = *state;
 	struct xp_listener *first, *second;
@@ -559,7 +559,7 @@ static void port_in_use_is_told_from_a_missing_address(void **state)
 
 /* ---- tests: moving data ---- */
 
-static void sends_and_data_arrive(void **state)
+T_TEST(sends_and_data_arrive)
 {
 	struct work moved;
 	struct work said;
@@ -588,7 +588,7 @@ static void sends_and_data_arrive(void **state)
 	world_down(&w);
 }
 
-static void a_wrong_key_fails_the_chain(void **state)
+T_TEST(a_wrong_key_fails_the_chain)
 {
 	struct work moved;
 	struct work next;
@@ -624,7 +624,7 @@ static const struct breaking breakings[] = {
 	{ "target, WRITEs", XP_RDMA_WRITE, false },
 };
 
-static void close_in_the_middle(void **state)
+T_ROWS(close_in_the_middle, breakings)
 {
 	static struct work work[CHAINS];
 	const struct breaking *b = *state;
@@ -655,7 +655,7 @@ static void close_in_the_middle(void **state)
 	world_down(&w);
 }
 
-static void ius_kept_over_the_end_are_the_users(void **state)
+T_TEST(ius_kept_over_the_end_are_the_users)
 {
 	struct work said[4];
 	struct world w;
@@ -686,7 +686,7 @@ static void on_requested_idle(struct xp_conn_request *req)
 
 /* Each channel adds 16 buffers to the shared queue. One channel must not take
  * those of the other one, which then would have none. */
-static void more_ius_than_granted_end_the_channel(void **state)
+T_TEST(more_ius_than_granted_end_the_channel)
 {
 	struct xp_listener *l;
 	struct work said[18];
@@ -869,7 +869,7 @@ static void raw_free(struct raw *raw)
 }
 
 /* The RTU may be lost, or arrive after the first IU. */
-static void an_iu_before_the_rtu_establishes(void **state)
+T_TEST(an_iu_before_the_rtu_establishes)
 {
 	struct world w;
 	struct raw raw;
@@ -926,7 +926,7 @@ static void raw_accept(struct world *w, struct raw *raw, struct end *end)
 }
 
 /* The length in the completion is that of the data, which is elsewhere. */
-static void a_write_that_takes_a_receive_is_no_iu(void **state)
+T_TEST(a_write_that_takes_a_receive_is_no_iu)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {
@@ -956,7 +956,7 @@ static void a_write_that_takes_a_receive_is_no_iu(void **state)
 }
 
 /* Its queue pair is gone, and it does not answer the connection manager. */
-static void a_silent_peer_is_noticed_when_sent_to(void **state)
+T_TEST(a_silent_peer_is_noticed_when_sent_to)
 {
 	struct work said;
 	struct world w;
@@ -994,7 +994,7 @@ static void break_off_amid_a_send(struct world *w)
 }
 
 /* From Linux 6.3 on, soft-RoCE drops the receive that it had begun to fill. */
-static void receives_that_a_device_drops_are_replaced(void **state)
+T_TEST(receives_that_a_device_drops_are_replaced)
 {
 	struct xp_listener *l;
 	struct work said[16];
@@ -1080,7 +1080,7 @@ static void cycle(struct world *w, int i)
 	end_free(&w->t);
 }
 
-static void cycles_leave_nothing(void **state)
+T_TEST(cycles_leave_nothing)
 {
 	unsigned int objects = rdma_objects();
 	unsigned int files = 0;
@@ -1130,7 +1130,7 @@ static bool many(const struct end *ends, size_t offset)
 	return true;
 }
 
-static void many_channels_at_once(void **state)
+T_TEST(many_channels_at_once)
 {
 	static struct work said[MANY][8];
 	struct xp_listener *l;
@@ -1241,7 +1241,7 @@ static void *other_main(void *arg)
 	return NULL;
 }
 
-static void accepted_on_another_reactor(void **state)
+T_TEST(accepted_on_another_reactor)
 {
 	static struct other o;
 	struct work said;
@@ -1298,7 +1298,7 @@ static pid_t start_target(void)
 	return pid;
 }
 
-static void a_killed_peer_is_noticed(void **state)
+T_TEST(a_killed_peer_is_noticed)
 {
 	struct work said[16];
 	pid_t target = start_target();
@@ -1341,7 +1341,7 @@ static void *lock_as_nobody(void *arg)
 	return NULL;
 }
 
-static void the_locked_memory_limit_is_named(void **state)
+T_TEST(the_locked_memory_limit_is_named)
 {
 	struct rlimit limit = { 1 << 20, RLIM_INFINITY };
 	struct locker l = { .len = 64 << 20 };
@@ -1365,8 +1365,6 @@ static void the_locked_memory_limit_is_named(void **state)
 
 int main(int argc, char **argv)
 {
-	static struct t_table t;
-
 	if (!xp_present(XP_VERBS)) {
 		printf("1..0 # SKIP no RDMA device\n");
 		return 77;
@@ -1376,26 +1374,5 @@ int main(int argc, char **argv)
 		port = (unsigned int)atoi(argv[1]);
 		return be_target();
 	}
-	T_ADD(&t, private_data_goes_both_ways);
-	T_ADD(&t, reject_carries_private_data);
-	T_ADD_ROWS(&t, ways, addresses_of_all_kinds);
-	T_ADD_ROWS(&t, dead_ends, connecting_fails);
-	T_ADD(&t, close_while_connecting);
-	T_ADD(&t, listening_twice_is_refused);
-	T_ADD_ROWS(&t, conflicts, port_in_use_is_told_from_a_missing_address);
-	T_ADD(&t, sends_and_data_arrive);
-	T_ADD(&t, a_wrong_key_fails_the_chain);
-	T_ADD_ROWS(&t, breakings, close_in_the_middle);
-	T_ADD(&t, ius_kept_over_the_end_are_the_users);
-	T_ADD(&t, more_ius_than_granted_end_the_channel);
-	T_ADD(&t, an_iu_before_the_rtu_establishes);
-	T_ADD(&t, a_write_that_takes_a_receive_is_no_iu);
-	T_ADD(&t, a_silent_peer_is_noticed_when_sent_to);
-	T_ADD(&t, receives_that_a_device_drops_are_replaced);
-	T_ADD(&t, accepted_on_another_reactor);
-	T_ADD(&t, a_killed_peer_is_noticed);
-	T_ADD(&t, many_channels_at_once);
-	T_ADD(&t, the_locked_memory_limit_is_named);
-	T_ADD(&t, cycles_leave_nothing);
-	return t_run(&t);
+	return t_run();
 }
