@@ -344,16 +344,14 @@ T_ROWS(failed_flush_fails_every_later_one, flush_rows)
 
 /* ---- writes that are cut, reads that fail ---- */
 
-struct cut_row {
+static const struct cut_row {
 	const char *name; /* faults */
 	uint16_t blocks;
 	enum scsi_key key;
 	uint16_t code;
 	int64_t info;		/* LBA, -1: none */
 	const char *file_after; /* from LBA 8 on */
-};
-
-static const struct cut_row cut_rows[] = {
+} cut_rows[] = {
 	{ ",fault=write:torn", 8, SCSI_KEY_MEDIUM_ERROR, SCSI_ASC_WRITE_ERROR,
 	  8, "nonononoo" },
 	{ ",fault=write:short", 8, SCSI_KEY_MEDIUM_ERROR, SCSI_ASC_WRITE_ERROR,
@@ -393,15 +391,13 @@ T_ROWS(each_block_of_a_failed_write_is_old_or_new, cut_rows)
 	finish();
 }
 
-struct read_row {
+static const struct read_row {
 	const char *name;
 	bool is_memory;
 	const char *options;
 	int64_t info;
 	off_t truncate_at; /* blocks; 0: not */
-};
-
-static const struct read_row read_rows[] = {
+} read_rows[] = {
 	{ "error", false, ",fault=read:error:after=1", 8, 0 },
 	{ "error in the middle", false, ",fault=read:error:lba=11", 11, 0 },
 	{ "short", false, ",fault=read:short:after=1", 12, 0 },

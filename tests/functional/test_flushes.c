@@ -349,13 +349,11 @@ T_TEST(kill_without_a_failed_flush_of_a_plugin_is_not_told)
 	finish();
 }
 
-struct store_row {
+static const struct store_row {
 	const char *name;
 	bool is_loop;
 	const char *options;
-};
-
-static const struct store_row store_rows[] = {
+} store_rows[] = {
 	{ "injected", false, ",fault=flush:error" },
 	{ "write-back of a loop device", true, "" },
 };

@@ -291,7 +291,7 @@ T_EACH(make, end)
 
 /* ---- queries ---- */
 
-struct query {
+static const struct query {
 	const char *name;
 	enum discovery_kind kind;
 	size_t len; /* at least */
@@ -299,9 +299,7 @@ struct query {
 	const struct hmac_key *key; /* of the target */
 	int spoil;		    /* this byte; -1: none */
 	bool answered;
-};
-
-static const struct query queries[] = {
+} queries[] = {
 	{ "a query is answered", DISCOVERY_QUERY, DISCOVERY_QUERY_LEN, NULL,
 	  NULL, -1, true },
 	{ "a short query gets a short answer", DISCOVERY_QUERY, 0, NULL, NULL,

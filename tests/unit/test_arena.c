@@ -21,13 +21,11 @@ static struct arena *make(size_t len)
 
 /* ---- sizes of arenas ---- */
 
-struct create_case {
+static const struct create_case {
 	const char *name;
 	size_t len;
 	int err;
-};
-
-static const struct create_case create_cases[] = {
+} create_cases[] = {
 	{ "no arena of nothing", 0, -EINVAL },
 	{ "no arena below 64 KiB", 32 * KIB, -EINVAL },
 	{ "no arena of a length that is no power of two", 96 * KIB, -EINVAL },
@@ -63,13 +61,11 @@ T_ROWS(create, create_cases)
 
 /* ---- sizes of blocks ---- */
 
-struct block_case {
+static const struct block_case {
 	const char *name;
 	size_t len;
 	size_t taken;
-};
-
-static const struct block_case block_cases[] = {
+} block_cases[] = {
 	{ "1 byte takes a unit", 1, UNIT },
 	{ "a unit takes a unit", UNIT, UNIT },
 	{ "a unit and a byte take two", UNIT + 1, 2 * UNIT },

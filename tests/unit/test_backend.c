@@ -218,16 +218,14 @@ static void fill_file(uint64_t offset, uint8_t byte, uint64_t len)
 
 /* ---- opening ---- */
 
-struct refusal {
+static const struct refusal {
 	const char *name;
 	const char *path; /* NULL: a scratch file of @size bytes */
 	uint64_t size;
 	uint32_t block_size;
 	int err;
 	const char *text; /* must occur in the message */
-};
-
-static const struct refusal refusals[] = {
+} refusals[] = {
 	{ "a missing file", "./no/such.img", 0, 512, -ENOENT, "truncate -s" },
 	{ "a directory", "/", 0, 512, -EISDIR, "directory" },
 	{ "a character device", "/dev/null", 0, 512, -EINVAL,
@@ -254,14 +252,12 @@ T_ROWS(open_is_refused, refusals)
 	finish();
 }
 
-struct memory_refusal {
+static const struct memory_refusal {
 	const char *name;
 	const struct backend_type *type;
 	const char *size;
 	int err;
-};
-
-static const struct memory_refusal memory_refusals[] = {
+} memory_refusals[] = {
 	{ "ram of no size", &backend_ram, "much", -EINVAL },
 	{ "ram smaller than a block", &backend_ram, "511", -EINVAL },
 	{ "ram that nobody has", &backend_ram, "8E", -ENOMEM },
@@ -411,7 +407,7 @@ T_TEST(write_through_has_no_cache)
 
 /* ---- reading and writing ---- */
 
-struct io_row {
+static const struct io_row {
 	const char *name;
 	int direct;
 	bool fixed;
@@ -419,9 +415,7 @@ struct io_row {
 	uint32_t block_size;
 	uint64_t offset;
 	uint64_t len;
-};
-
-static const struct io_row io_rows[] = {
+} io_rows[] = {
 	{ "buffered, fixed buffer", 0, true, false, 512, 0, 64 * KIB },
 	{ "buffered, plain buffer", 0, false, false, 512, 512, 1536 },
 	{ "buffered, fua", 0, true, true, 512, 4096, 4096 },
@@ -731,13 +725,11 @@ T_TEST(unmap_of_part_of_a_block_reads_as_zeroes)
 	finish();
 }
 
-struct zero_row {
+static const struct zero_row {
 	const char *name;
 	bool may_unmap;
 	bool fua;
-};
-
-static const struct zero_row zero_rows[] = {
+} zero_rows[] = {
 	{ "zero keeps the space", false, false },
 	{ "zero may give the space back", true, false },
 	{ "zero with fua", false, true },

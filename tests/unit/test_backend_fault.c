@@ -27,12 +27,10 @@
 #define X_OP	 (1u << RBP_EXTENT)
 #define ALL_LBAS .last_lba = UINT64_MAX
 
-struct rule_row {
+static const struct rule_row {
 	const char *name;
 	struct fault_rule want;
-};
-
-static const struct rule_row rules[] = {
+} rules[] = {
 	{ "write:error", { FAULT_ERROR, W_OP, -EIO, 0, ALL_LBAS, .every = 1 } },
 	{ "flush:error=ENOSPC",
 	  { FAULT_ERROR, F_OP, -ENOSPC, 0, ALL_LBAS, .every = 1 } },
@@ -74,12 +72,10 @@ T_ROWS(rule_is_read, rules)
 	assert_true(rule.count == row->want.count);
 }
 
-struct bad_rule_row {
+static const struct bad_rule_row {
 	const char *name;
 	const char *complaint;
-};
-
-static const struct bad_rule_row bad_rules[] = {
+} bad_rules[] = {
 	{ "", "'' is not an operation" },
 	{ "erase:error", "'erase' is not an operation" },
 	{ "write", "has no fault" },
@@ -122,15 +118,13 @@ T_ROWS(bad_rule_is_refused, bad_rules)
 
 /* ---- which requests a fault hits ---- */
 
-struct hit_row {
+static const struct hit_row {
 	const char *name; /* the rule */
 	/* r w f u z: an operation on block 0, or on the block given by the
 	 * digit that follows */
 	const char *requests;
 	const char *hits; /* x: the fault hits this request */
-};
-
-static const struct hit_row hit_rows[] = {
+} hit_rows[] = {
 	{ "write:error", "rwfuz", ".x..." },
 	{ "any:error", "rwfuz", "xxxxx" },
 	{ "any:error:lba=3", "r3r4w3f", "x.x." },
@@ -362,7 +356,7 @@ static void expect_blocks(const uint8_t *at, unsigned int lba, uint8_t new_byte,
 	assert_string_equal(got, want);
 }
 
-struct fault_row {
+static const struct fault_row {
 	const char *name; /* the rule */
 	enum rbp_op op;
 	unsigned int lba;
@@ -373,9 +367,7 @@ struct fault_row {
 	/* WRITE: blocks of the store from lba on; READ: blocks of the buffer,
 	 * where "new" means the data of the store */
 	const char *blocks_after;
-};
-
-static const struct fault_row fault_rows[] = {
+} fault_rows[] = {
 	{ "read:error", RBP_READ, 0, 4, -EIO, 0, "", "oooo" },
 	{ "read:error:lba=10-19", RBP_READ, 8, 4, -EIO, 2, "read 4096+1024",
 	  "nnoo" },
@@ -569,12 +561,10 @@ T_TEST(an_error_of_the_store_is_passed_on)
 	finish();
 }
 
-struct promise_row {
+static const struct promise_row {
 	const char *name;
 	uint32_t atomic_len;
-};
-
-static const struct promise_row promises[] = {
+} promises[] = {
 	{ "read:error", 4096 },	   { "write:delay=1", 4096 },
 	{ "write:corrupt", 4096 }, { "write:error", 0 },
 	{ "any:short", 0 },	   { "write:torn", 0 },

@@ -15,16 +15,14 @@
 
 /* ---- the rule ---- */
 
-struct rule_row {
+static const struct rule_row {
 	const char *name;
 	struct {
 		unsigned int cnt;
 		int ready; /* this many times */
 	} seen[3];
 	bool is; /* contention, with four processors */
-};
-
-static const struct rule_row rule_rows[] = {
+} rule_rows[] = {
 	{ "nothing seen", { { 0, 0 } }, false },
 	{ "as many as processors, for ever", { { 100000, 4 } }, false },
 	{ "one more, once", { { 1, 5 } }, false },
@@ -136,7 +134,7 @@ T_TEST(a_helper_does_not_count)
 
 #define START_US 1000000000
 
-struct span_row {
+static const struct span_row {
 	const char *name;
 	struct {
 		unsigned int cnt; /* this many such spans */
@@ -144,9 +142,7 @@ struct span_row {
 		uint64_t cpu_us;
 	} seen[3];
 	bool is;
-};
-
-static const struct span_row span_rows[] = {
+} span_rows[] = {
 	{ "no span", { { 0, 0, 0 } }, false },
 	{ "all the time is CPU time", { { 100000, 1000, 1000 } }, false },
 	{ "a little is lacking, for ever", { { 100000, 1000, 950 } }, false },

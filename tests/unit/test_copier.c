@@ -188,16 +188,14 @@ static int copy(const char *from, const char *to)
 	return err ? err : run(false, 0);
 }
 
-struct copy_row {
+static const struct copy_row {
 	const char *name;
 	const char *parts; /* of a source that is 64 KiB for four letters */
 	uint64_t cut;	   /* bytes less than the letters say */
 	uint32_t sparse;
 	bool keeps_data; /* the target, in what is unmapped */
 	const char *commands;
-};
-
-static const struct copy_row to_volume_rows[] = {
+} to_volume_rows[] = {
 	{ "data", "xxxx", 0, 4096, false, "W65536@0 F" },
 	{ "two pieces", "xxxxx", 0, 4096, false, "W65536@0 W16384@65536 F" },
 	{ "a hole is not written", "x..x", 0, 4096, false,
@@ -270,15 +268,13 @@ T_ROWS(volume_to_file, from_volume_rows)
 
 /* ---- pipes ---- */
 
-struct pipe_row {
+static const struct pipe_row {
 	const char *name;
 	size_t len;
 	const char *to; /* NULL: the file */
 	uint64_t volume_size;
 	const char *refused; /* NULL: it is copied */
-};
-
-static const struct pipe_row pipe_rows[] = {
+} pipe_rows[] = {
 	{ "a pipe to a file", 50000, NULL, DISK_LEN, NULL },
 	{ "an empty pipe", 0, NULL, DISK_LEN, NULL },
 	{ "a pipe to a volume", 50001, URI, DISK_LEN, NULL },
@@ -329,15 +325,13 @@ T_TEST(to_pipe)
 
 /* ---- errors ---- */
 
-struct error_row {
+static const struct error_row {
 	const char *name;
 	const char *from, *to; /* NULL: the file */
 	unsigned int nth;      /* command of the target */
 	int err;
 	const char *text;
-};
-
-static const struct error_row error_rows[] = {
+} error_rows[] = {
 	{ "the allocation map cannot be read", URI, NULL, 1, -EIO,
 	  "cannot read the allocation map of srp://host/disk at 0: "
 	  "Input/output error" },
@@ -555,16 +549,14 @@ T_TEST(interrupted_twice)
 
 /* ---- volumes ---- */
 
-struct open_row {
+static const struct open_row {
 	const char *name;
 	unsigned int volumes;
 	bool read_only;
 	bool has_no_target;
 	const char *uri;
 	const char *refused; /* NULL: it opens */
-};
-
-static const struct open_row open_rows[] = {
+} open_rows[] = {
 	{ "a volume by its name", 3, false, false, URI, NULL },
 	{ "the only volume", 1, false, false, "srp://host", NULL },
 	{ "several volumes", 2, false, false, "srp://host",
@@ -602,13 +594,11 @@ T_ROWS(open_volume, open_rows)
 	stop();
 }
 
-struct pair_row {
+static const struct pair_row {
 	const char *name;
 	const char *a, *b;
 	unsigned int sessions;
-};
-
-static const struct pair_row pair_rows[] = {
+} pair_rows[] = {
 	{ "one target", "srp://host/disk", "srp://host/disk", 1 },
 	{ "with the same options", "srp://host/disk?initiator=0x1",
 	  "srp://host/disk?initiator=0x1", 1 },
@@ -702,14 +692,12 @@ T_TEST(progress_lines)
 			    "100% 4 MiB of 4 MiB copied, 1 MiB/s\n");
 }
 
-struct progress_row {
+static const struct progress_row {
 	const char *name;
 	unsigned short columns;
 	uint64_t done, total;
 	const char *text; /* the last line, and its end */
-};
-
-static const struct progress_row progress_rows[] = {
+} progress_rows[] = {
 	{ "a bar", 80, MIB, 4 * MIB,
 	  "\r[========>                          ]  25% 1 MiB of 4 MiB copied, "
 	  "1 MiB/s, 0:03\033[K\r\033[K" },

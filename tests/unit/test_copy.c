@@ -17,15 +17,13 @@
 
 #define UNIT 4
 
-struct run_row {
+static const struct run_row {
 	const char *name;
 	const char *buf; /* '.': a byte of zero */
 	size_t min;
 	size_t len;
 	bool zero;
-};
-
-static const struct run_row run_rows[] = {
+} run_rows[] = {
 	{ "nothing but data", "abcdefgh", 4, 8, false },
 	{ "nothing but zeroes", "........", 4, 8, true },
 	{ "data, then a zero unit", "abcd....efgh", 4, 4, false },
@@ -66,15 +64,13 @@ static const struct resume resume_example = {
 	.is_last = true,
 };
 
-struct resume_row {
+static const struct resume_row {
 	const char *name;
 	/* What differs from the example; NULL or 0: nothing. */
 	const char *source_id, *source_mtime, *destination_id;
 	uint64_t source_size, destination_size;
 	const char *refused; /* a part of the message; NULL: accepted */
-};
-
-static const struct resume_row resume_rows[] = {
+} resume_rows[] = {
 	{ "nothing has changed", NULL, NULL, NULL, 0, 0, NULL },
 	{ "the letters of an identifier", NULL, NULL, "volume NAA.6001", 0, 0,
 	  NULL },
@@ -160,16 +156,14 @@ T_TEST(a_state_is_what_was_saved)
 
 #define FILE_LEN 65536u
 
-struct extent_row {
+static const struct extent_row {
 	const char *name;
 	uint64_t data; /* bytes from the start on; then a hole */
 	uint64_t cut;  /* the size of the file when its extents are read */
 	uint64_t from;
 	bool is_hole;
 	uint64_t len;
-};
-
-static const struct extent_row extent_rows[] = {
+} extent_rows[] = {
 	{ "data", 32768, FILE_LEN, 0, false, 32768 },
 	{ "a hole up to the end", 32768, FILE_LEN, 32768, true, 32768 },
 	{ "a hole of a file that was cut ends there", 16384, 49152, 32768, true,
@@ -241,15 +235,13 @@ int __wrap_fsync(int fd)
 	return __real_fsync(fd);
 }
 
-struct name_row {
+static const struct name_row {
 	const char *name;
 	bool exists;   /* the destination, before */
 	int result;    /* of the flush of its directory */
 	bool is_asked; /* that flush */
 	int err;
-};
-
-static const struct name_row name_rows[] = {
+} name_rows[] = {
 	{ "the directory of a new file is flushed", false, 0, true, 0 },
 	{ "that of an old file is not", true, 0, false, 0 },
 	{ "a directory that cannot be flushed", false, -EINVAL, false, 0 },

@@ -262,13 +262,11 @@ T_TEST(silent_target)
 	stop();
 }
 
-struct connect_row {
+static const struct connect_row {
 	const char *name;
 	const char *path;
 	const char *text;
-};
-
-static const struct connect_row connect_rows[] = {
+} connect_rows[] = {
 	{ "no target", "/nowhere/control",
 	  "start rdma-target with --control /nowhere/control" },
 	{ "a path that is too long",
@@ -298,16 +296,14 @@ T_ROWS(no_connection, connect_rows)
 #define MORE "{\"continues\":true,\"parameters\":{\"a\":1}}|"
 #define LAST "{\"parameters\":{\"a\":1}}|"
 
-struct follow_row {
+static const struct follow_row {
 	const char *name;
 	struct answer answer;
 	unsigned int stops_after; /* answers; 0: takes all */
 	enum ctl_exit code;
 	unsigned int taken;
 	const char *text; /* NULL: none */
-};
-
-static const struct follow_row follow_rows[] = {
+} follow_rows[] = {
 	{ "three answers", { MORE MORE LAST }, 0, CTL_DONE, 3, NULL },
 	{ "a target that knows only one answer", { LAST }, 0, CTL_DONE, 1, NULL },
 	{ "one is enough", { MORE MORE }, 1, CTL_DONE, 1, NULL },

@@ -232,15 +232,13 @@ static void stop(void)
 #define URI	 "srp+tcp://10.0.0.1:5555"
 #define WILDCARD "srp+tcp://0.0.0.0:5556"
 
-struct ask_row {
+static const struct ask_row {
 	const char *name;
 	enum answer answer;
 	unsigned int ignores;
 	const struct hmac_key *key;
 	const char *text; /* of the address; NULL: nothing is found */
-};
-
-static const struct ask_row ask_rows[] = {
+} ask_rows[] = {
 	{ "an answer", ANSWER_GOOD, 0, NULL, URI },
 	{ "the first question is lost", ANSWER_GOOD, 1, NULL, URI },
 	{ "two questions are lost", ANSWER_GOOD, 2, NULL, URI },
@@ -301,15 +299,13 @@ T_TEST(nonces_differ)
 	stop();
 }
 
-struct pair_row {
+static const struct pair_row {
 	const char *name;
 	uint8_t ids[2];
 	const char *uris[2];
 	unsigned int targets;
 	unsigned int addresses; /* of the first */
-};
-
-static const struct pair_row pair_rows[] = {
+} pair_rows[] = {
 	{ "two targets", { 1, 2 }, { URI, "srp+tcp://10.0.0.2:5555" }, 2, 1 },
 	{ "two addresses of one",
 	  { 1, 1 },
@@ -383,15 +379,13 @@ T_TEST(announcements)
 
 /* ---- what cannot be asked ---- */
 
-struct refused_row {
+static const struct refused_row {
 	const char *name;
 	const char *host; /* NULL: none */
 	unsigned int carriers;
 	int err;
 	const char *text;
-};
-
-static const struct refused_row refused_rows[] = {
+} refused_rows[] = {
 	{ "nobody", NULL, 1u << DGRAM_UNICAST, -ENODEV,
 	  "nobody can be asked: no interface is up" },
 	{ "a host that is no host", "[::1", 1u << DGRAM_UNICAST, -EINVAL,

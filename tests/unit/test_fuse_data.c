@@ -50,7 +50,7 @@ static const uint8_t *payload(void)
 
 /* ---- reads and writes: requests to the target ---- */
 
-struct rw_row {
+static const struct rw_row {
 	const char *name;
 	uint32_t block_size;
 	uint64_t offset;
@@ -58,9 +58,7 @@ struct rw_row {
 	int err;
 	uint32_t done; /* bytes */
 	const char *log;
-};
-
-static const struct rw_row read_rows[] = {
+} read_rows[] = {
 	{ "one block", 512, 512, 512, 0, 512, "R512@512" },
 	{ "many blocks", 512, 4096, 65536, 0, 65536, "R65536@4096" },
 	{ "as much as can be", 512, 0, RIG_MAX_WRITE, 0, RIG_MAX_WRITE,
@@ -256,16 +254,14 @@ T_TEST(with_one_processor_this_thread_does)
 
 /* ---- failures are reported, and leave no lock ---- */
 
-struct fail_row {
+static const struct fail_row {
 	const char *name;
 	uint64_t offset;
 	uint32_t size;
 	unsigned int nth;
 	int err;
 	int want;
-};
-
-static const struct fail_row fail_rows[] = {
+} fail_rows[] = {
 	{ "an aligned write", 0, 512, 1, -EIO, -EIO },
 	{ "no space", 0, 512, 1, -ENOSPC, -ENOSPC },
 	{ "the session was lost", 0, 512, 1, -ENOTCONN, -EIO },
@@ -551,7 +547,7 @@ T_TEST(read_only_files_take_no_writes)
 
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
-struct falloc_row {
+static const struct falloc_row {
 	const char *name;
 	uint32_t mode;
 	uint64_t offset;
@@ -559,9 +555,7 @@ struct falloc_row {
 	int err;
 	uint64_t zeroed; /* bytes from offset on */
 	const char *log;
-};
-
-static const struct falloc_row falloc_rows[] = {
+} falloc_rows[] = {
 	{ "a hole", PUNCH, 4096, 8192, 0, 8192, "Z8192@4096d" },
 	{ "a hole with odd ends", PUNCH, 100, 2000, 0, 2000,
 	  "R512@0 R512@2048 W512@0 W512@2048 Z1536@512d" },

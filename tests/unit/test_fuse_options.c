@@ -97,12 +97,10 @@ T_ROWS(metrics_file, file_rows)
 	assert_int_equal(o.channels, 3);
 }
 
-struct bad_row {
+static const struct bad_row {
 	const char *name;
 	const char *words[4];
-};
-
-static const struct bad_row bad_rows[] = {
+} bad_rows[] = {
 	{ "an unknown option", { "-x" } },
 	{ "no channels", { "--channels", "0" } },
 	{ "too many channels", { "--channels", "17" } },

@@ -14,12 +14,10 @@ struct step {
 	unsigned int held;
 };
 
-struct row {
+static const struct row {
 	const char *name;
 	struct step steps[10];
-};
-
-static const struct row rows[] = {
+} rows[] = {
 	{ "shared ones overlap",
 	  { { 'S', 0, 0, 10, 1 }, { 'S', 1, 5, 15, 3 } } },
 	{ "exclusive waits for shared",

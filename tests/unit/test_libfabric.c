@@ -36,12 +36,10 @@ enum role {
 	WE_CONNECT,
 };
 
-struct role_row {
+static const struct role_row {
 	const char *name;
 	enum role role;
-};
-
-static const struct role_row roles[] = {
+} roles[] = {
 	{ "libfabric connects", IT_CONNECTS },
 	{ "libfabric accepts", WE_CONNECT },
 };
@@ -505,14 +503,12 @@ static void describe(const struct fi_mem *m, uint64_t off, uint32_t len,
 
 #define DESCS_MAX 9u
 
-struct data_case {
+static const struct data_case {
 	const char *name;
 	enum role role;
 	uint32_t len;
 	unsigned int descs;
-};
-
-static const struct data_case data_cases[] = {
+} data_cases[] = {
 	{ "one byte", IT_CONNECTS, 1, 1 },
 	{ "512 bytes", WE_CONNECT, 512, 1 },
 	{ "4 KiB", IT_CONNECTS, 4096, 1 },

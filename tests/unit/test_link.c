@@ -155,13 +155,11 @@ static void start_up(bool is_mount)
 
 /* ---- start ---- */
 
-struct kind_row {
+static const struct kind_row {
 	const char *name;
 	bool is_mount;
 	const char *what;
-};
-
-static const struct kind_row kind_rows[] = {
+} kind_rows[] = {
 	{ "a mount", true, "/mnt" },
 	{ "a login", false, "login of the kernel" },
 };
@@ -201,13 +199,11 @@ T_TEST(nothing_starts)
 	assert_int_equal(world.link.state, LINK_DOWN);
 }
 
-struct failure_row {
+static const struct failure_row {
 	const char *name;
 	int child;
 	enum mounted after;
-};
-
-static const struct failure_row failure_rows[] = {
+} failure_rows[] = {
 	{ "the child fails", 1, MOUNTED_NOTHING },
 	{ "it fails, but something is mounted", 1, MOUNTED_TARGET },
 	{ "nothing is mounted", 0, MOUNTED_NOTHING },
@@ -251,14 +247,12 @@ T_TEST(no_usable_address)
 
 /* ---- what is there already ---- */
 
-struct there_row {
+static const struct there_row {
 	const char *name;
 	enum mounted mounted;
 	enum link_state state;
 	unsigned int removed;
-};
-
-static const struct there_row there_rows[] = {
+} there_rows[] = {
 	{ "a mount of the target", MOUNTED_TARGET, LINK_UP, 0 },
 	{ "a mount of an unknown target", MOUNTED_UNKNOWN, LINK_UP, 0 },
 	{ "a mount of another target stays", MOUNTED_OTHER, LINK_DOWN, 0 },
@@ -337,7 +331,7 @@ T_TEST(other_mount_in_its_place_stays)
 	assert_int_equal(world.removed, 0);
 }
 
-struct doubt_row {
+static const struct doubt_row {
 	const char *name;
 	const char *address; /* of the target now; NULL: it is gone */
 	bool removes;	     /* if it is gone */
@@ -346,9 +340,7 @@ struct doubt_row {
 	int child; /* 0: it serves where the link leads to */
 	enum link_state state;
 	unsigned int removed;
-};
-
-static const struct doubt_row doubt_rows[] = {
+} doubt_rows[] = {
 	{ "nothing has changed", OLD, true, false, false, 0, LINK_UP, 0 },
 	{ "it has moved", NEW, false, false, true, 1, LINK_DOWN, 1 },
 	{ "somebody says that it has moved", NEW, false, false, true, 0,

@@ -93,13 +93,11 @@ static void expect_file(const char *text)
 
 /* ---- tests ---- */
 
-struct op_row {
+static const struct op_row {
 	const char *name;
 	enum rbp_op op;
 	const char *line;
-};
-
-static const struct op_row op_rows[] = {
+} op_rows[] = {
 	{ "a read", RBP_READ, "disk read 512 4096\n" },
 	{ "a write", RBP_WRITE, "disk write 512 4096\n" },
 	{ "zeroes", RBP_ZERO, "disk write 512 4096\n" },
@@ -157,14 +155,12 @@ T_TEST(old_log_is_continued)
 	end();
 }
 
-struct refused_row {
+static const struct refused_row {
 	const char *name;
 	const char *path;
 	int err;
 	const char *msg;
-};
-
-static const struct refused_row refused_rows[] = {
+} refused_rows[] = {
 	{ "no file", NULL, -EINVAL, "needs file=PATH" },
 	{ "a directory that is not there", "/nowhere/log", -ENOENT,
 	  "file=/nowhere/log: No such file or directory" },

@@ -808,7 +808,7 @@ static void stop(void)
 	(READS | RBP_CAN_FLUSH | RBP_WRITE_CACHE | RBP_CAN_WRITE | \
 	 RBP_CAN_FUA | RBP_CAN_UNMAP | RBP_CAN_ZERO)
 
-struct open_row {
+static const struct open_row {
 	const char *name;
 	struct export export;
 	const char *refused; /* a part of the message; NULL: it opens */
@@ -817,9 +817,7 @@ struct open_row {
 	uint32_t optimal_io;
 	uint32_t caps;
 	uint32_t durability;
-};
-
-static const struct open_row open_rows[] = {
+} open_rows[] = {
 	{ "an export with everything",
 	  { DISK_LEN, USUAL },
 	  NULL,
@@ -999,14 +997,12 @@ T_ROWS(io, io_rows)
 	stop();
 }
 
-struct error_row {
+static const struct error_row {
 	const char *name;
 	uint32_t error; /* of the server */
 	bool is_plain;
 	int res;
-};
-
-static const struct error_row error_rows[] = {
+} error_rows[] = {
 	{ "no permission", 1, false, -EPERM },
 	{ "no permission, in a simple reply", 1, true, -EPERM },
 	{ "an I/O error", 5, false, -EIO },
@@ -1038,14 +1034,12 @@ T_ROWS(error, error_rows)
 	stop();
 }
 
-struct short_row {
+static const struct short_row {
 	const char *name;
 	enum rbp_op op;
 	enum answer answer;
 	const char *text;
-};
-
-static const struct short_row short_rows[] = {
+} short_rows[] = {
 	{ "half of the data", RBP_READ, ANSWER_SHORT,
 	  "of 4096 bytes: failing the I/O" },
 	{ "no data", RBP_READ, ANSWER_EMPTY, "of 4096 bytes: failing the I/O" },
@@ -1205,14 +1199,12 @@ T_ROWS(answer_outside_is_refused, outside_rows)
 #define HOLE  1u
 #define ZEROS 2u
 
-struct extent_row {
+static const struct extent_row {
 	const char *name;
 	uint32_t extents[4];
 	uint64_t len;
 	int is_mapped;
-};
-
-static const struct extent_row extent_rows[] = {
+} extent_rows[] = {
 	{ "data", { 8192, 0 }, 8192, 1 },
 	{ "a hole", { 8192, HOLE | ZEROS }, 8192, 0 },
 	{ "data, then a hole", { 4096, 0, 4096, HOLE | ZEROS }, 4096, 1 },
@@ -1326,13 +1318,11 @@ T_TEST(no_memory_for_a_queue)
 
 /* ---- lost connections ---- */
 
-struct loss_row {
+static const struct loss_row {
 	const char *name;
 	enum answer answer;
 	uint32_t value;
-};
-
-static const struct loss_row loss_rows[] = {
+} loss_rows[] = {
 	{ "the server closes the connection", ANSWER_CLOSE, 0 },
 	{ "the server ends", ANSWER_ERROR, ESHUTDOWN },
 	{ "the server answers what nobody asked", ANSWER_COOKIE, 0 },
@@ -1355,15 +1345,13 @@ T_ROWS(request_survives, loss_rows)
 	stop();
 }
 
-struct flush_row {
+static const struct flush_row {
 	const char *name;
 	uint32_t flags; /* of the write */
 	bool flushes;	/* before the loss */
 	bool trusts;
 	int res;
-};
-
-static const struct flush_row flush_rows[] = {
+} flush_rows[] = {
 	{ "a write that was not flushed may be lost", 0, false, false, -EIO },
 	{ "a write that was flushed is not", 0, true, false, 0 },
 	{ "a stable write is not", RBP_FUA, false, false, 0 },
@@ -1555,15 +1543,13 @@ T_TEST(connections_come_back_together)
 }
 
 /* The server dies when it has done the first of two pieces. */
-struct life_row {
+static const struct life_row {
 	const char *name;
 	enum rbp_op op;
 	uint16_t type;
 	bool trusts;
 	const char *requests;
-};
-
-static const struct life_row life_rows[] = {
+} life_rows[] = {
 	{ "a write begins anew", RBP_WRITE, CMD_WRITE, false,
 	  "W8192@0 W8192@8192 W8192@0 W8192@8192" },
 	{ "a write goes on, if the server is trusted", RBP_WRITE, CMD_WRITE,
@@ -1676,13 +1662,11 @@ T_TEST(server_dies_of_a_request)
 	stop();
 }
 
-struct change_row {
+static const struct change_row {
 	const char *name;
 	struct export export;
 	const char *refused;
-};
-
-static const struct change_row change_rows[] = {
+} change_rows[] = {
 	{ "it is smaller",
 	  { DISK_LEN / 2, USUAL | MULTI_CONN },
 	  "the export is smaller than it was" },
@@ -1763,7 +1747,7 @@ static const struct setup limited = {
 	{ DISK_LEN, USUAL }, .wait_s = 90, .timeout_s = 60, .queue_cnt = 1
 };
 
-struct stuck_row {
+static const struct stuck_row {
 	const char *name;
 	enum rbp_op op;
 	uint16_t type;
@@ -1771,9 +1755,7 @@ struct stuck_row {
 	bool has_unflushed;
 	int res;
 	const char *said;
-};
-
-static const struct stuck_row stuck_rows[] = {
+} stuck_rows[] = {
 	{ "a read is made again", RBP_READ, CMD_READ, 4096, false, 0,
 	  "has not answered a read for 60 seconds" },
 	{ "so is a trim", RBP_UNMAP, CMD_TRIM, 4096, false, 0,
@@ -1857,13 +1839,11 @@ static void be_stopped(uint64_t ms)
 	t_host_pass(&host, 0);
 }
 
-struct stop_row {
+static const struct stop_row {
 	const char *name;
 	uint64_t runs_ms, stops_ms;
 	bool is_answered_before; /* the stop ends */
-};
-
-static const struct stop_row stop_rows[] = {
+} stop_rows[] = {
 	{ "an answer came during a stop", 1000, 3600000, true },
 	{ "an answer came during a short stop at the end", 59000, 4000, true },
 	{ "the server was stopped as well", 65000, 3600000, false },

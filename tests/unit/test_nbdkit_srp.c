@@ -206,7 +206,7 @@ T_TEST(no_target_is_told_before_the_fork)
 	assert_string_equal(world.shared->error, "no target at srp://host");
 }
 
-struct open_row {
+static const struct open_row {
 	const char *name;
 	unsigned int volumes;
 	const char *wanted;  /* by the URI */
@@ -214,9 +214,7 @@ struct open_row {
 	const char *refused; /* NULL: it opens */
 	const char *exports;
 	const char *dflt;
-};
-
-static const struct open_row open_rows[] = {
+} open_rows[] = {
 	{ "the only volume", 1, NULL, "", NULL, "disk ", "disk" },
 	{ "a volume by its name", 1, NULL, "disk", NULL, "disk ", "disk" },
 	{ "a volume by its LUN", 2, NULL, "5", NULL, "disk disk ", "" },
@@ -262,14 +260,12 @@ T_ROWS(open_export, open_rows)
 			    row->refused ? row->refused : "");
 }
 
-struct info_row {
+static const struct info_row {
 	const char *name;
 	struct srpi_volume_info info;
 	int can_write, is_rotational, can_trim, can_fua;
 	uint32_t min, preferred;
-};
-
-static const struct info_row info_rows[] = {
+} info_rows[] = {
 	{ "a disk",
 	  { .block_size = 512, .physical_block_size = 512, .rotational = true },
 	  1,
@@ -357,7 +353,7 @@ enum call {
 	ZERO,
 };
 
-struct io_row {
+static const struct io_row {
 	const char *name;
 	enum call call;
 	uint32_t count;
@@ -367,9 +363,7 @@ struct io_row {
 	int fail_err;
 	const char *commands;
 	const char *error; /* NULL: it succeeds */
-};
-
-static const struct io_row io_rows[] = {
+} io_rows[] = {
 	{ "a read", PREAD, 4096, 512, 0, 0, 0, "R4096@512", NULL },
 	{ "a read in pieces", PREAD, 2 * MIB + 512, 0, 0, 0, 0,
 	  "R1048576@0 R1048576@1048576 R512@2097152", NULL },

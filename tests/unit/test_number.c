@@ -2,15 +2,13 @@
 #include "base/number.h"
 #include "tests/lib/t_table.h"
 
-struct parse_row {
+static const struct parse_row {
 	const char *name;
 	const char *text;
 	uint64_t max;
 	bool ok;
 	uint64_t number;
-};
-
-static const struct parse_row parse_rows[] = {
+} parse_rows[] = {
 	{ "zero", "0", 9, true, 0 },
 	{ "leading zeros", "0007", 9, true, 7 },
 	{ "the most that is allowed", "65535", 65535, true, 65535 },

@@ -161,15 +161,13 @@ T_TEST(lists_take_each_value)
 	assert_int_equal(s.list_cnt, 2);
 }
 
-struct set_row {
+static const struct set_row {
 	const char *name;
 	enum option_style style;
 	const char *option;
 	const char *value;
 	const char *msg; /* NULL: it is accepted */
-};
-
-static const struct set_row set_rows[] = {
+} set_rows[] = {
 	{ "the largest number", OPTION_LONG, "poll-us", "1000", NULL },
 	{ "a number too large", OPTION_LONG, "poll-us", "1001",
 	  "--poll-us '1001': not a number of microseconds from 0 to 1000" },
@@ -222,12 +220,10 @@ T_ROWS(set, set_rows)
 	assert_string_equal(e.text, r->msg ? r->msg : "");
 }
 
-struct nearest_row {
+static const struct nearest_row {
 	const char *name; /* what is written */
 	const char *nearest;
-};
-
-static const struct nearest_row nearest_rows[] = {
+} nearest_rows[] = {
 	{ "poll_us", "poll-us" },
 	{ "poll", NULL },
 	{ "max-writes", "max-write" },
@@ -259,12 +255,10 @@ T_TEST(names_are_found_exactly)
 	assert_non_null(option_find(&table, OPTION_SPEC, "max-write2", 9));
 }
 
-struct text_row {
+static const struct text_row {
 	const char *name; /* of the option */
 	const char *summary;
-};
-
-static const struct text_row text_rows[] = {
+} text_rows[] = {
 	{ "flag", "Set the *flag*." },
 	{ "poll-us", "Poll this long. 0 to 1000 microseconds. Default: 200." },
 	{ "max-write",

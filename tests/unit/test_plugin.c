@@ -24,13 +24,11 @@
 
 /* ---- what is refused ---- */
 
-struct refuse_row {
+static const struct refuse_row {
 	const char *name;
 	const char *spec;
 	const char *want; /* a part of the message */
-};
-
-static const struct refuse_row refused[] = {
+} refused[] = {
 	{ "no such plugin", "nosuch:x", "there is no plugin 'nosuch'" },
 	{ "no such file", "/nosuch/p.so:x", "/nosuch/p.so: No such file" },
 	{ "another ABI", "abi2:x", "made for plugin ABI 2, this rdma-target" },

@@ -721,12 +721,10 @@ T_TEST(greedy_initiator_leaves_room_for_others)
 
 /* ---- the fence ---- */
 
-struct leave_row {
+static const struct leave_row {
 	const char *name;
 	bool aborts; /* the command; else the channel closes */
-};
-
-static const struct leave_row leave_rows[] = {
+} leave_rows[] = {
 	{ "aborted", true },
 	{ "with its channel", false },
 };

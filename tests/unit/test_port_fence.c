@@ -204,15 +204,13 @@ static void expect_fenced(const struct t_ini *ch, uint8_t function,
 		rig_expect_code(ch, tag, SRP_RSP_COMPLETE);
 }
 
-struct fence_case {
+static const struct fence_case {
 	const char *name;
 	uint8_t function;
 	enum who who;
 	bool is_source; /* the fenced volume, RIG_DISK */
 	bool spared;	/* the function does not affect this copy */
-};
-
-static const struct fence_case fence_cases[] = {
+} fence_cases[] = {
 	{ "LUN RESET by its channel", SRP_TSK_LUN_RESET, SAME_CHANNEL },
 	{ "LUN RESET by its nexus", SRP_TSK_LUN_RESET, SAME_NEXUS },
 	{ "LUN RESET by another nexus", SRP_TSK_LUN_RESET, OTHER_NEXUS },
@@ -273,12 +271,10 @@ T_ROWS(fence_stops_copies, fence_cases)
 	end(&in);
 }
 
-struct away_case {
+static const struct away_case {
 	const char *name;
 	bool is_source;
-};
-
-static const struct away_case away_cases[] = {
+} away_cases[] = {
 	{ "source", true },
 	{ "destination", false },
 };
@@ -308,14 +304,12 @@ T_ROWS(copy_stops_when_the_store_was_away, away_cases)
 
 /* ---- copies whose list has not been read yet ---- */
 
-struct unread_case {
+static const struct unread_case {
 	const char *name;
 	unsigned int to;
 	unsigned int fenced[2]; /* one LUN after the other */
 	bool spared;
-};
-
-static const struct unread_case unread_cases[] = {
+} unread_cases[] = {
 	{ "the destination", RIG_DISK, { RIG_DISK, RIG_DISK } },
 	{ "both volumes", RIG_RAM, { RIG_DISK, RIG_RAM } },
 	{ "another volume", RIG_RAM, { RIG_DISK, RIG_DISK }, .spared = true },

@@ -175,14 +175,12 @@ static void stop(void)
 
 /* ---- opening ---- */
 
-struct location_row {
+static const struct location_row {
 	const char *name;
 	const char *location;
 	const char *opens;    /* what is opened; NULL: it is refused */
 	const char *identity; /* without fsid and pool */
-};
-
-static const struct location_row location_rows[] = {
+} location_rows[] = {
 	{ "an image", "pool/image", "namespace \nimage image@\n", "abc" },
 	{ "with a namespace", "pool/ns/image", "namespace ns\nimage image@\n",
 	  NULL },
@@ -224,14 +222,12 @@ T_ROWS(location, location_rows)
 	stop();
 }
 
-struct failure_row {
+static const struct failure_row {
 	const char *name;
 	const char *failing;
 	int err;
 	const char *text; /* a part of the message */
-};
-
-static const struct failure_row failure_rows[] = {
+} failure_rows[] = {
 	{ "a wrong name of a client", "rados_create2", -EINVAL,
 	  "id=admin is no name of a client" },
 	{ "no configuration", "rados_conf_read_file", -ENOENT,
@@ -289,15 +285,13 @@ T_TEST(optional_settings)
 	stop();
 }
 
-struct args_row {
+static const struct args_row {
 	const char *name;
 	struct args args;
 	bool read_only;
 	const char *refused;  /* a part of the message; NULL: it opens */
 	const char *settings; /* a part of them; NULL: not looked at */
-};
-
-static const struct args_row args_rows[] = {
+} args_rows[] = {
 	{ "a timeout",
 	  { .timeout_s = 20 },
 	  false,
@@ -429,16 +423,14 @@ T_ROWS(args, args_rows)
 	(READS | RBP_CAN_WRITE | RBP_CAN_UNMAP | RBP_CAN_ZERO | \
 	 RBP_UNMAP_ZEROES)
 
-struct info_row {
+static const struct info_row {
 	const char *name;
 	const char *location;
 	bool read_only;
 	bool has_cache;
 	const char *failing;
 	uint32_t caps;
-};
-
-static const struct info_row info_rows[] = {
+} info_rows[] = {
 	{ "an image without a cache", "pool/image", false, false, NULL,
 	  WRITES | RBP_CAN_FUA },
 	{ "an image with a cache", "pool/image", false, true, NULL,
@@ -481,14 +473,12 @@ static int run(struct t_request *r, struct rbp_io io)
 	return t_host_result(&host, r);
 }
 
-struct io_row {
+static const struct io_row {
 	const char *name;
 	enum rbp_op op;
 	uint32_t flags;
 	const char *calls;
-};
-
-static const struct io_row io_rows[] = {
+} io_rows[] = {
 	{ "a read", RBP_READ, 0, "read 4096@512\n" },
 	{ "a write", RBP_WRITE, 0, "write 4096@512\n" },
 	{ "a flush", RBP_FLUSH, 0, "flush\n" },
@@ -515,7 +505,7 @@ T_ROWS(io, io_rows)
 	stop();
 }
 
-struct error_row {
+static const struct error_row {
 	const char *name;
 	enum rbp_op op;
 	const char *failing;
@@ -523,9 +513,7 @@ struct error_row {
 	bool has_cache;
 	uint64_t size; /* of the image now */
 	int res;
-};
-
-static const struct error_row error_rows[] = {
+} error_rows[] = {
 	{ "no memory", RBP_READ, "rbd_aio_create_completion", -ENOMEM, false,
 	  DISK_LEN, -ENOMEM },
 	{ "it cannot begin", RBP_WRITE, "begin", -EROFS, false, DISK_LEN,
@@ -564,14 +552,12 @@ T_ROWS(error, error_rows)
 	stop();
 }
 
-struct doubt_row {
+static const struct doubt_row {
 	const char *name;
 	enum rbp_op op;
 	bool has_cache;
 	bool in_doubt;
-};
-
-static const struct doubt_row doubt_rows[] = {
+} doubt_rows[] = {
 	{ "a write", RBP_WRITE, false, true },
 	{ "an unmap", RBP_UNMAP, false, true },
 	{ "zeroes", RBP_ZERO, false, true },
@@ -977,16 +963,14 @@ T_TEST(gateway_needs_a_fence)
 	stop();
 }
 
-struct reopen_row {
+static const struct reopen_row {
 	const char *name;
 	const char *failing;
 	const char *id;
 	bool has_cache;
 	int res;
 	const char *text;
-};
-
-static const struct reopen_row reopen_rows[] = {
+} reopen_rows[] = {
 	{ "the same image", NULL, "abc", false, 0, "" },
 	{ "another image of that name", NULL, "def", false, -ESTALE,
 	  "another image has its name now" },

@@ -286,15 +286,13 @@ static unsigned int active_one(void)
 	return paths.active;
 }
 
-struct beat_row {
+static const struct beat_row {
 	const char *name;
 	const char *text;
 	uint64_t notifier;
 	unsigned int active;
 	bool is_misfit;
-};
-
-static const struct beat_row beat_rows[] = {
+} beat_rows[] = {
 	{ "another one is active", "2", OTHER, 2, false },
 	{ "somebody asks", "0", OTHER, 0, false },
 	{ "its own beat", "1", SELF, 0, false },
@@ -439,15 +437,13 @@ T_TEST(lock_cannot_be_taken)
 	stop();
 }
 
-struct start_row {
+static const struct start_row {
 	const char *name;
 	const char *failing;
 	bool active;
 	int notes_res;
 	int res;
-};
-
-static const struct start_row start_rows[] = {
+} start_rows[] = {
 	{ "no features", "rbd_get_features", false, 0, -EIO },
 	{ "no watch", "rados_watch3", false, 0, -EIO },
 	{ "no lock", "rbd_lock_acquire", true, 0, -EIO },
@@ -493,15 +489,13 @@ T_TEST(io_needs_the_lock)
 	stop();
 }
 
-struct judge_row {
+static const struct judge_row {
 	const char *name;
 	unsigned int cnt;
 	bool lost, fenced;
 	const char *failing;
 	int res;
-};
-
-static const struct judge_row judge_rows[] = {
+} judge_rows[] = {
 	{ "it has the lock: an error of the medium", 2, false, false, NULL,
 	  -EIO },
 	{ "it has lost the lock", 2, true, false, NULL, -ESHUTDOWN },
@@ -530,14 +524,12 @@ T_ROWS(judge, judge_rows)
 	stop();
 }
 
-struct cut_row {
+static const struct cut_row {
 	const char *name;
 	unsigned int cnt;
 	const char *failing; /* the question that gets no answer */
 	bool serves;
-};
-
-static const struct cut_row cut_rows[] = {
+} cut_rows[] = {
 	{ "the owner of the lock is not known", 2,
 	  "rbd_is_exclusive_lock_owner", false },
 	{ "the watch cannot be made again", 2, "rados_watch3", false },
@@ -580,7 +572,7 @@ T_ROWS(gateway_that_is_cut_off_is_not_active, cut_rows)
 
 /* ---- news ---- */
 
-struct news_row {
+static const struct news_row {
 	const char *name;
 	unsigned int group;
 	uint64_t notifier;
@@ -588,9 +580,7 @@ struct news_row {
 	uint64_t version;  /* that the host has then */
 	unsigned int acks; /* at once */
 	bool comes_later;  /* the answer, when older commands have ended */
-};
-
-static const struct news_row news_rows[] = {
+} news_rows[] = {
 	{ "the host uses them", 2, OTHER, 0, 8, 1, false },
 	{ "older commands are being ended", 2, OTHER, 1, 8, 0, true },
 	{ "the host cannot read them", 2, OTHER, -EINVAL, 8, 0, false },
@@ -685,13 +675,11 @@ T_TEST(news_that_come_while_the_watch_ends_get_no_answer)
 	stop();
 }
 
-struct spread_row {
+static const struct spread_row {
 	const char *name;
 	bool is_deaf; /* the owner of the lock */
 	unsigned int broken;
-};
-
-static const struct spread_row spread_rows[] = {
+} spread_rows[] = {
 	{ "the owner of the lock goes by them", false, 0 },
 	{ "the owner of the lock does not answer", true, 1 },
 };

@@ -122,14 +122,12 @@ T_TEST(put_notes)
 
 /* ---- news ---- */
 
-struct news_row {
+static const struct news_row {
 	const char *name;
 	const char *bytes;
 	size_t len;
 	bool is_good;
-};
-
-static const struct news_row news_rows[] = {
+} news_rows[] = {
 	{ "news without data", "3a\0\0\0\0\0\0\1\2", 10, true },
 	{ "news with data", "9s\0\0\0\0\0\0\1\2xyz", 13, true },
 	{ "the most data", NULL, RBDP_NEWS_MAX, true },

@@ -21,14 +21,12 @@ static int decode_hex(const char *hex, struct scsi_cmd *ret_cmd,
 	return err;
 }
 
-struct decode_row {
+static const struct decode_row {
 	const char *name;
 	const char *cdb;
 	const char *cdb_name;
 	struct scsi_cmd cmd; /* .info is found by cdb_name */
-};
-
-static const struct decode_row decode_rows[] = {
+} decode_rows[] = {
 	/* The commands that Linux sends when it attaches a disk. */
 	{ "INQUIRY",
 	  "12 00 00 00 24 00",
@@ -386,14 +384,12 @@ T_ROWS(decode, decode_rows)
 	assert_cmd(&cmd, &r->cmd);
 }
 
-struct refuse_row {
+static const struct refuse_row {
 	const char *name;
 	const char *cdb;
 	uint16_t byte_no;
 	uint8_t bit_no;
-};
-
-static const struct refuse_row refuse_rows[] = {
+} refuse_rows[] = {
 	{ "READ (10), RDPROTECT", "28 20 00*8", 1, 7 },
 	{ "READ (10), RDPROTECT of all bits", "28 e0 00*8", 1, 7 },
 	{ "READ (10), RARC", "28 04 00*8", 1, 2 },
@@ -843,14 +839,12 @@ T_ROWS(check, check_rows)
 	assert_int_equal(sense.info, r->sense.info);
 }
 
-struct len_row {
+static const struct len_row {
 	const char *name;
 	const char *cdb;
 	uint64_t out;
 	uint64_t in;
-};
-
-static const struct len_row len_rows[] = {
+} len_rows[] = {
 	{ "READ (10)", "28 00*6 00 08 00", 0, 4096 },
 	{ "READ (6) of 256", "08 00*5", 0, 131072 },
 	{ "WRITE (16), all there can be", "8a 00*9 ff ff ff ff 00 00",

@@ -23,7 +23,7 @@ static struct scsi_disk_info plain_disk(void)
 
 /* Capacity */
 
-struct capacity_row {
+static const struct capacity_row {
 	const char *name;
 	uint64_t blocks;
 	uint32_t block_size;
@@ -32,9 +32,7 @@ struct capacity_row {
 	bool no_lbprz;
 	const char *ten;
 	const char *sixteen;
-};
-
-static const struct capacity_row capacity_rows[] = {
+} capacity_rows[] = {
 	{ "1 GiB", 0x200000, 512, 3, false, false, "00 1f ff ff 00 00 02 00",
 	  "00 00 00 00 00 1f ff ff 00 00 02 00 00 03 c0 00*17" },
 	{ "one block", 1, 4096, 0, true, false, "00 00 00 00 00 00 10 00",
@@ -84,13 +82,11 @@ T_ROWS(capacity, capacity_rows)
 	assert_int_equal(cap.lbprz, !r->thick && !r->no_lbprz);
 }
 
-struct bad_capacity_row {
+static const struct bad_capacity_row {
 	const char *name;
 	const char *bytes; /* 8: (10), else (16) */
 	int err;
-};
-
-static const struct bad_capacity_row bad_capacity_rows[] = {
+} bad_capacity_rows[] = {
 	{ "block size 0", "00 00 00 01 00 00 00 00", -EBADMSG },
 	{ "block size 256", "00 00 00 01 00 00 01 00", -EBADMSG },
 	{ "block size 520", "00 00 00 01 00 00 02 08", -EBADMSG },
@@ -129,7 +125,7 @@ T_ROWS(bad_capacity, bad_capacity_rows)
 #define PAGE_1C	   "1c 0a 08 00*9 "
 #define SHORT_DESC "00 20 00 00 00 00 02 00 "
 
-struct mode_row {
+static const struct mode_row {
 	const char *name;
 	enum scsi_op op;
 	struct scsi_cmd cmd;
@@ -140,9 +136,7 @@ struct mode_row {
 	bool write_through;
 	bool d_sense;
 	uint64_t blocks; /* 0: those of plain_disk() */
-};
-
-static const struct mode_row mode_rows[] = {
+} mode_rows[] = {
 	{ "(6), all pages",
 	  SCSI_OP_MODE_SENSE_6,
 	  { .page_code = 0x3f },
@@ -297,15 +291,13 @@ T_ROWS(mode_sense, mode_rows)
 	free(want.p);
 }
 
-struct mode_in_row {
+static const struct mode_in_row {
 	const char *name;
 	bool ten;
 	const char *bytes;
 	int err;
 	struct scsi_mode mode;
-};
-
-static const struct mode_in_row mode_in_rows[] = {
+} mode_in_rows[] = {
 	{ "LIO, write back",
 	  false,
 	  "17 00 10 00 08 12 04 00*17",
@@ -838,7 +830,7 @@ T_TEST(ranges_fit_their_allocation)
 
 /* REPORT SUPPORTED OPERATION CODES */
 
-struct opcode_row {
+static const struct opcode_row {
 	const char *name;
 	uint8_t options;
 	uint8_t opcode;
@@ -846,9 +838,7 @@ struct opcode_row {
 	const char *bytes; /* NULL: refused */
 	bool rctd;
 	bool thick;
-};
-
-static const struct opcode_row opcode_rows[] = {
+} opcode_rows[] = {
 	{ "INQUIRY, as Linux asks", 1, 0x12, 0,
 	  "00 03 00 06 12 01 ff ff ff 00" },
 	{ "WRITE SAME (16), as Linux asks", 1, 0x93, 0,
@@ -968,12 +958,10 @@ T_TEST(opcode_answers_are_checked)
 /* Runs every parser on every prefix of good data, with each single byte
  * wrong. */
 
-struct good_row {
+static const struct good_row {
 	const char *name;
 	const char *bytes;
-};
-
-static const struct good_row good_rows[] = {
+} good_rows[] = {
 	{ "LUNs", "00 00 00 18 00*4 00*8 00 01 00*6 41 00 00*6" },
 	{ "capacity", "00 00 00 00 00 1f ff ff 00 00 02 00 00 03 c0 00*17" },
 	{ "mode (6)",

@@ -139,14 +139,12 @@ T_ROWS(on_the_wire, wire_rows)
 	free(want.p);
 }
 
-struct decode_row {
+static const struct decode_row {
 	const char *name;
 	const char *bytes;
 	int err;
 	struct scsi_sense sense;
-};
-
-static const struct decode_row decode_rows[] = {
+} decode_rows[] = {
 	{ "nothing at all", "", -EBADMSG, PLAIN(0, 0) },
 	{ "a response code alone", "70", -EBADMSG, PLAIN(0, 0) },
 	{ "descriptor response code alone", "72", -EBADMSG, PLAIN(0, 0) },
@@ -258,15 +256,13 @@ T_TEST(information_above_32_bits_needs_descriptors)
 	t_assert_bytes(b, len, "70 00 05 00*4 0a 00*4 21 00 00*4");
 }
 
-struct from_row {
+static const struct from_row {
 	const char *name;
 	int err;
 	enum scsi_medium_op op;
 	uint8_t key;
 	uint16_t code;
-};
-
-static const struct from_row from_rows[] = {
+} from_rows[] = {
 	{ "a read fails", -EIO, SCSI_MEDIUM_READ, 0x3, 0x1100 },
 	{ "a write fails", -EIO, SCSI_MEDIUM_WRITE, 0x3, 0x0c00 },
 	{ "no space", -ENOSPC, SCSI_MEDIUM_WRITE, 0x7, 0x2707 },
@@ -294,14 +290,12 @@ T_ROWS(from_errno, from_rows)
 	assert_non_null(scsi_asc_text(sense.code));
 }
 
-struct to_row {
+static const struct to_row {
 	const char *name;
 	uint8_t key;
 	uint16_t code;
 	int err;
-};
-
-static const struct to_row to_rows[] = {
+} to_rows[] = {
 	{ "no sense", 0x0, 0x0000, 0 },
 	{ "recovered", 0x1, 0x1700, 0 },
 	{ "becoming ready", 0x2, 0x0401, -EAGAIN },
@@ -346,12 +340,10 @@ T_TEST(deferred_error_is_not_of_this_command)
 	}
 }
 
-struct text_row {
+static const struct text_row {
 	const char *name; /* is the text */
 	struct scsi_sense sense;
-};
-
-static const struct text_row text_rows[] = {
+} text_rows[] = {
 	{ "ILLEGAL REQUEST: logical block address out of range (05/21/00)",
 	  PLAIN(0x5, 0x2100) },
 	{ "ILLEGAL REQUEST: invalid field in CDB (05/24/00), CDB byte 2 bit 7",

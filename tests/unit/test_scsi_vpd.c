@@ -57,14 +57,12 @@ static struct scsi_disk_info thick_disk(void)
 	};
 }
 
-struct page_row {
+static const struct page_row {
 	const char *name;
 	struct scsi_disk_info (*disk)(void);
 	int page; /* -1: standard data, -2: of an absent unit */
 	const char *bytes;
-};
-
-static const struct page_row page_rows[] = {
+} page_rows[] = {
 	{ "standard data", thin_disk, -1,
 	  "00 00 06 02 5b 38 00 02 'RDMABLK ' 'disk.img        ' '0001'"
 	  "00*22 00 a0 09 40 04 60 04 c0 00*30" },
@@ -169,15 +167,13 @@ T_TEST(unknown_pages_are_refused)
 	}
 }
 
-struct name_row {
+static const struct name_row {
 	const char *name;
 	const char *volume; /* NULL: 300 letters; "": 300 of U+00E4 */
 	const char *product;
 	uint8_t code_set;
 	const char *back;
-};
-
-static const struct name_row name_rows[] = {
+} name_rows[] = {
 	{ "short", "a", "a", 2, "a" },
 	{ "with colons", "a:b:c", "a:b:c", 2, "a:b:c" },
 	{ "with spaces inside", "my disk", "my disk", 2, "my disk" },
@@ -294,14 +290,12 @@ T_TEST(naa_is_stable_and_local)
 	assert_memory_not_equal(a + 8, b + 8, 8);
 }
 
-struct inquiry_row {
+static const struct inquiry_row {
 	const char *name;
 	const char *bytes;
 	int err;
 	struct scsi_inquiry inq;
-};
-
-static const struct inquiry_row inquiry_rows[] = {
+} inquiry_rows[] = {
 	{ "LIO",
 	  "00 00 06 12 5b 00 10 02 'LIO-ORG ' 'disk1           ' '4.0 '"
 	  "00*60",
@@ -347,14 +341,12 @@ T_ROWS(inquiry, inquiry_rows)
 	assert_string_equal(inq.revision, r->inq.revision);
 }
 
-struct serial_row {
+static const struct serial_row {
 	const char *name;
 	const char *bytes;
 	int err;
 	const char *serial;
-};
-
-static const struct serial_row serial_rows[] = {
+} serial_rows[] = {
 	{ "with LIO's NUL", "00 80 00 05 'abcd' 00", 0, "abcd" },
 	{ "spaces around", "00 80 00 08 '  ab c  '", 0, "ab c" },
 	{ "empty", "00 80 00 00", 0, "" },
@@ -379,7 +371,7 @@ T_ROWS(serial, serial_rows)
 	free(b.p);
 }
 
-struct ids_row {
+static const struct ids_row {
 	const char *name;
 	const char *bytes;
 	int err;
@@ -388,9 +380,7 @@ struct ids_row {
 	const char *vendor;
 	uint8_t port_len;
 	uint16_t port_group;
-};
-
-static const struct ids_row ids_rows[] = {
+} ids_rows[] = {
 	{ "LIO",
 	  "00 83 00 3b 01 03 00 10 60 01 40 5a 11*12"
 	  " 02 01 00 1b 'LIO-ORG ' 'disk1:a5b6c7d8e9f0' 00"
@@ -507,14 +497,12 @@ T_TEST(alignment_needs_its_valid_bit)
 	free(b.p);
 }
 
-struct prov_row {
+static const struct prov_row {
 	const char *name;
 	const char *bytes;
 	int err;
 	struct scsi_provisioning prov;
-};
-
-static const struct prov_row prov_rows[] = {
+} prov_rows[] = {
 	{ "all",
 	  "00 b2 00 04 0b e4 02 00",
 	  0,

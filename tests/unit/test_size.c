@@ -11,14 +11,12 @@
 #define PI (1ULL << 50)
 #define EI (1ULL << 60)
 
-struct parse_row {
+static const struct parse_row {
 	const char *name;
 	const char *text;
 	int err;
 	uint64_t size;
-};
-
-static const struct parse_row parse_rows[] = {
+} parse_rows[] = {
 	{ "plain bytes", "4096", 0, 4096 },
 	{ "zero", "0", 0, 0 },
 	{ "kibibytes, lower case", "512k", 0, 512 * KI },
@@ -61,13 +59,11 @@ T_ROWS(parse, parse_rows)
 	assert_int_equal(size, r->err ? 12345 : r->size);
 }
 
-struct format_row {
+static const struct format_row {
 	const char *name;
 	uint64_t size;
 	const char *text;
-};
-
-static const struct format_row format_rows[] = {
+} format_rows[] = {
 	{ "no bytes", 0, "0 B" },
 	{ "bytes", 1023, "1023 B" },
 	{ "one kibibyte", KI, "1 KiB" },

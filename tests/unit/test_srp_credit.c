@@ -2,13 +2,11 @@
 #include "protocol/srp_credit.h"
 #include "tests/lib/t_table.h"
 
-struct may_row {
+static const struct may_row {
 	const char *name;
 	int32_t limit;
 	bool cmd;
-};
-
-static const struct may_row may_rows[] = {
+} may_rows[] = {
 	{ "many credits", 128, true },
 	{ "two credits: a command may take one", 2, true },
 	{ "the last credit is for task management", 1, false },
@@ -25,14 +23,12 @@ T_ROWS(may, may_rows)
 	assert_int_equal(srp_credit_may_cmd(&c), r->cmd);
 }
 
-struct add_row {
+static const struct add_row {
 	const char *name;
 	int32_t limit;
 	int32_t delta;
 	int32_t sum;
-};
-
-static const struct add_row add_rows[] = {
+} add_rows[] = {
 	{ "a response returns its credit", 62, 1, 63 },
 	{ "an abort's response returns two", 10, 2, 12 },
 	{ "zero changes nothing", 10, 0, 10 },

@@ -115,7 +115,7 @@ struct want_data {
 	bool partial;
 };
 
-struct cmd_row {
+static const struct cmd_row {
 	const char *name;
 	const char *hex;
 	struct srp_cmd_rules rules;
@@ -124,9 +124,7 @@ struct cmd_row {
 	struct want_data out;
 	struct want_data in;
 	size_t need; /* bytes without which it must be refused; 0: all */
-};
-
-static const struct cmd_row cmd_rows[] = {
+} cmd_rows[] = {
 	{ "no data", IU_TUR, ALL },
 	{ "no data, counts without meaning", IU_TUR, ALL, { { 6, 2, 0xffff } } },
 	{ "data-in, one direct descriptor", IU_READ, ALL,
@@ -580,14 +578,12 @@ T_TEST(all_255_inline_descriptors_are_taken)
 	free(iu);
 }
 
-struct table_row {
+static const struct table_row {
 	const char *name;
 	const char *hex;
 	uint32_t total;
 	int err;
-};
-
-static const struct table_row table_rows[] = {
+} table_rows[] = {
 	{ "fetched table adds up", DESC_MR DESC_LAST, 0x203000, 0 },
 	{ "fetched table is empty", "", 0, 0 },
 	{ "fetched table is empty, data is not", "", 1, -EBADMSG },
@@ -632,13 +628,11 @@ static const struct srp_desc desc_huge[2] = {
 #define UNMAP	"\x42\0\0\0\0\0\0\0\x18"
 #define READ20	"\x28\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\xaa\xbb\xcc\xdd"
 
-struct encode_row {
+static const struct encode_row {
 	const char *name;
 	struct srp_cmd_args args;
 	const char *hex; /* NULL: -EINVAL */
-};
-
-static const struct encode_row encode_rows[] = {
+} encode_rows[] = {
 	{ "encode no data", { .cdb = "\0\0\0\0\0", .cdb_len = 6 }, IU_TUR },
 	{ "encode a direct read",
 	  { .cdb = READ10,
@@ -729,15 +723,13 @@ T_ROWS(cmd_encode, encode_rows)
 
 /* LUNs */
 
-struct lun_row {
+static const struct lun_row {
 	const char *name;
 	uint64_t field;
 	int err;
 	uint32_t lun;
 	bool canonical; /* encoding gives the same field */
-};
-
-static const struct lun_row lun_rows[] = {
+} lun_rows[] = {
 	{ "LUN 0", 0, 0, 0, true },
 	{ "LUN 1", 0x0001000000000000, 0, 1, true },
 	{ "LUN 255, peripheral", 0x00ff000000000000, 0, 255, true },
@@ -790,16 +782,14 @@ T_TEST(lun_16384_has_no_flat_form)
 	"c1 00 00 00 ff ff ff fe " TAG "00 00 0f 02 00 00 00 11 " \
 	"00 00 00 00 00 00 00 08 00 00 00 04 00 00 00 05 " SENSE8
 
-struct rsp_row {
+static const struct rsp_row {
 	const char *name;
 	const char *hex;
 	struct patch patches[4];
 	struct srp_rsp want; /* sense: any non-NULL when there is some */
 	uint32_t sense_at;
 	bool decode_only;
-};
-
-static const struct rsp_row rsp_rows[] = {
+} rsp_rows[] = {
 	{ "good response", RSP_GOOD, .want = { .req_lim_delta = 1 } },
 	{ "task management response", RSP_TMF,
 	  .want = { .req_lim_delta = 1, .rsp_valid = true } },

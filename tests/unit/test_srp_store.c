@@ -82,7 +82,7 @@ static void stop(void)
 	 RBP_CAN_ZERO | RBP_WRITE_CACHE | RBP_CAN_FUA | RBP_CAN_UNMAP | \
 	 RBP_UNMAP_ZEROES)
 
-struct info_row {
+static const struct info_row {
 	const char *name;
 	bool read_only;
 	bool has_no_fua;
@@ -91,9 +91,7 @@ struct info_row {
 	bool keeps_data;  /* when it is unmapped */
 	bool rotational;
 	uint32_t caps;
-};
-
-static const struct info_row info_rows[] = {
+} info_rows[] = {
 	{ .name = "a volume with everything", .caps = USUAL },
 	{ .name = "a volume that may only be read",
 	  .read_only = true,
@@ -139,13 +137,11 @@ T_ROWS(describe, info_rows)
 	stop();
 }
 
-struct location_row {
+static const struct location_row {
 	const char *name;
 	const char *location;
 	const char *uri;
-};
-
-static const struct location_row location_rows[] = {
+} location_rows[] = {
 	{ "srp://", "//host/disk", "srp://host/disk" },
 	{ "another scheme", "srp+tcp://host/disk", "srp+tcp://host/disk" },
 };
@@ -161,14 +157,12 @@ T_ROWS(location, location_rows)
 	stop();
 }
 
-struct choice_row {
+static const struct choice_row {
 	const char *name;
 	unsigned int volumes;
 	const char *wanted;
 	const char *refused; /* NULL: it opens */
-};
-
-static const struct choice_row choice_rows[] = {
+} choice_rows[] = {
 	{ "the only volume", 1, NULL, NULL },
 	{ "a volume by its name", 3, "disk", NULL },
 	{ "a name that is not there", 1, "other", "no volume 'other'" },
@@ -207,13 +201,11 @@ T_TEST(no_target)
 	end();
 }
 
-struct wait_row {
+static const struct wait_row {
 	const char *name;
 	uint64_t wait_s;
 	int ms; /* 0: refused */
-};
-
-static const struct wait_row wait_rows[] = {
+} wait_rows[] = {
 	{ "the default", 15, 15000 },
 	{ "the shortest", 1, 1000 },
 	{ "0 would be the default of libsrpi", 0, 0 },
@@ -246,7 +238,7 @@ T_ROWS(wait_time, wait_rows)
 
 static uint8_t buf[DISK_LEN];
 
-struct io_row {
+static const struct io_row {
 	const char *name;
 	enum rbp_op op;
 	uint32_t flags;
@@ -257,9 +249,7 @@ struct io_row {
 	int res;
 	uint64_t progress;
 	const char *commands;
-};
-
-static const struct io_row io_rows[] = {
+} io_rows[] = {
 	{ "a read", RBP_READ, 0, 512, 4096, 0, 0, 0, 0, "R4096@512" },
 	{ "a read in pieces", RBP_READ, 0, 0, 2 * PIECE + 512, 0, 0, 0, 0,
 	  "R131072@0 R131072@131072 R512@262144" },

@@ -150,7 +150,7 @@ T_TEST(oldest_pending_connection_makes_room)
 
 /* ---- messages that break a rule ---- */
 
-struct rule_case {
+static const struct rule_case {
 	const char *name;
 	struct tcp_hdr hdr;
 	bool good_key;
@@ -159,9 +159,7 @@ struct rule_case {
 	uint8_t byte;
 	int err;
 	const char *text;
-};
-
-static const struct rule_case rule_cases[] = {
+} rule_cases[] = {
 	{ "another version", { TCP_MSG }, false, 0, 4, -EPROTO, "version" },
 	{ "an unknown operation",
 	  { TCP_MSG },
@@ -554,13 +552,11 @@ T_TEST(ius_keep_their_bytes_while_others_arrive)
 	raw_close(&r);
 }
 
-struct answer_case {
+static const struct answer_case {
 	const char *name;
 	size_t pdata_len;
 	size_t piece; /* bytes that the peer sends at a time */
-};
-
-static const struct answer_case answer_cases[] = {
+} answer_cases[] = {
 	{ "without data", 0, SIZE_MAX },
 	{ "with all data that there may be", TCP_CM_DATA_MAX, SIZE_MAX },
 	{ "in pieces", 7, 3 },
@@ -669,12 +665,10 @@ T_TEST(bytes_may_come_one_by_one)
 	raw_close(&r);
 }
 
-struct half_case {
+static const struct half_case {
 	const char *name;
 	size_t len; /* bytes that arrive of a SEND of 100 */
-};
-
-static const struct half_case half_cases[] = {
+} half_cases[] = {
 	{ "one byte of the header", 1 },
 	{ "a header", TCP_HDR_LEN },
 	{ "all but one byte", TCP_HDR_LEN + 99 },
@@ -821,14 +815,12 @@ static void get_control(int fd, char text[CONTROL_SIZE])
 		getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, text, &len), 0);
 }
 
-struct control_case {
+static const struct control_case {
 	const char *name;
 	int family;
 	const char *addr;
 	bool loopback;
-};
-
-static const struct control_case control_cases[] = {
+} control_cases[] = {
 	{ "127.0.0.1", AF_INET, "127.0.0.1", true },
 	{ "127.1.2.3", AF_INET, "127.1.2.3", true },
 	{ "::1", AF_INET6, "::1", true },

@@ -14,13 +14,11 @@
 
 /* ---- peers that connect ---- */
 
-struct visitor_case {
+static const struct visitor_case {
 	const char *name;
 	const char *says;
 	size_t len;
-};
-
-static const struct visitor_case visitor_cases[] = {
+} visitor_cases[] = {
 	{ "says nothing", "", 0 },
 	{ "speaks HTTP", "GET / HTTP/1.1\r\nHost: somewhere.else\r\n\r\n", 40 },
 	{ "says one byte", "\3", 1 },
@@ -69,15 +67,13 @@ T_ROWS(visitor_does_not_disturb_a_listener, visitor_cases)
 
 /* ---- peers that we connect to ---- */
 
-struct host_case {
+static const struct host_case {
 	const char *name;
 	bool answers;
 	const char *says;
 	int err;
 	const char *text;
-};
-
-static const struct host_case host_cases[] = {
+} host_cases[] = {
 	{ "that hangs up", true, "", -ECONNRESET, "before it answered" },
 	{ "that speaks SSH", true, "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n",
 	  -ENOPROTOOPT, "does not speak" },

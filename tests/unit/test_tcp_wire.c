@@ -35,16 +35,14 @@ T_TEST(a_request_is_what_libfabric_sends)
 	assert_memory_equal(buf, want, sizeof(want));
 }
 
-struct cm_case {
+static const struct cm_case {
 	const char *name;
 	uint8_t buf[TCP_CM_LEN];
 	int err;
 	enum tcp_cm_type type;
 	enum tcp_order order;
 	size_t len;
-};
-
-static const struct cm_case cm_cases[] = {
+} cm_cases[] = {
 	{ "a request",
 	  { 3, 0, 0, 56, [24] = 1 },
 	  0,

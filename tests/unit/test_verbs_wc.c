@@ -392,13 +392,11 @@ T_ROWS(completion, rows)
 
 /* ---- what takes a receive and is no IU ---- */
 
-struct write_row {
+static const struct write_row {
 	const char *name;
 	enum kind kind;
 	uint32_t len;
-};
-
-static const struct write_row write_rows[] = {
+} write_rows[] = {
 	{ "RDMA WRITE with immediate data, of nothing", RECV_OWN, 0 },
 	{ "RDMA WRITE with immediate data, as long as an IU", RECV_OWN, LEN },
 	{ "RDMA WRITE with immediate data, longer than a receive", RECV_OWN,

@@ -14,13 +14,11 @@
 
 /* ---- SPEC ---- */
 
-struct spec_row {
+static const struct spec_row {
 	const char *name;
 	const char *text;
 	struct volume_spec want;
-};
-
-static const struct spec_row specs[] = {
+} specs[] = {
 	{ "a path",
 	  "disk.img",
 	  { .store = &backend_file,
@@ -86,13 +84,11 @@ T_ROWS(spec_is_read, specs)
 	assert_int_equal(spec.removable, row->want.removable);
 }
 
-struct bad_spec_row {
+static const struct bad_spec_row {
 	const char *name;
 	const char *text;
 	const char *complaint; /* must occur in the message */
-};
-
-static const struct bad_spec_row bad_specs[] = {
+} bad_specs[] = {
 	{ "a key twice", "ram:1M,name=a,name=b", "'name' is given twice" },
 	{ "nothing", "", "no path" },
 	{ "options only", ",ro", "no path" },
@@ -204,14 +200,12 @@ static bool is_same(const struct identity *a, const struct identity *b)
 	return same;
 }
 
-struct identity_row {
+static const struct identity_row {
 	const char *name;
 	const char *first;
 	const char *second;
 	bool same;
-};
-
-static const struct identity_row identities[] = {
+} identities[] = {
 	{ "a file is the same after a restart", "%s", "%s", true },
 	{ "whatever its name", "%s,name=a", "%s,name=b", true },
 	{ "and read-only", "%s", "%s,ro", true },
@@ -402,14 +396,12 @@ T_ROWS(generation_changes_with_what_loses_writes, others)
 		lasts);
 }
 
-struct name_row {
+static const struct name_row {
 	const char *name;
 	const char *spec;
 	unsigned int lun;
 	const char *want; /* NULL: the scratch file's */
-};
-
-static const struct name_row names[] = {
+} names[] = {
 	{ "a file's own", "%s", 0, NULL },
 	{ "given", "%s,name=vol", 0, "vol" },
 	{ "ram by its LUN", "ram:1M", 7, "ram7" },
@@ -430,14 +422,12 @@ T_ROWS(volume_has_a_name, names)
 	unlink(scratch);
 }
 
-struct cache_row {
+static const struct cache_row {
 	const char *name;
 	const char *spec;
 	bool write_cache;
 	bool unmap;
-};
-
-static const struct cache_row caches[] = {
+} caches[] = {
 	{ "file", "%s", true, true },
 	{ "file, write-through", "%s,write-through", false, true },
 	{ "file, read-only", "%s,ro", false, false },

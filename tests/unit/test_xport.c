@@ -83,12 +83,10 @@ T_TEST(both_sides_know_the_addresses)
 	t_world_close(w);
 }
 
-struct reject_case {
+static const struct reject_case {
 	const char *name;
 	size_t len;
-};
-
-static const struct reject_case reject_cases[] = {
+} reject_cases[] = {
 	{ "with an SRP_LOGIN_REJ", 32 },
 	{ "without data", 0 },
 };
@@ -255,13 +253,11 @@ T_TEST(an_address_is_listened_on_once)
 
 /* ---- sending ---- */
 
-struct send_case {
+static const struct send_case {
 	const char *name;
 	uint32_t len;
 	uint32_t second; /* bytes of a second piece */
-};
-
-static const struct send_case send_cases[] = {
+} send_cases[] = {
 	{ "1 byte", 1, 0 },
 	{ "48 bytes", 48, 0 },
 	{ "64 bytes", 64, 0 },
@@ -450,13 +446,11 @@ T_TEST(message_without_a_receive_waits)
 	t_world_close(w);
 }
 
-struct align_case {
+static const struct align_case {
 	const char *name;
 	size_t at;
 	size_t recv_len;
-};
-
-static const struct align_case align_cases[] = {
+} align_cases[] = {
 	{ "the IU itself", 0, 4096 },
 	{ "immediate data at 68", 68, 8260 },
 	{ "immediate data at 512", 512, 8704 },
@@ -570,14 +564,12 @@ T_TEST_IF(t_provider() != T_VERBS, held_ius_keep_their_bytes)
 
 /* ---- data ---- */
 
-struct data_case {
+static const struct data_case {
 	const char *name;
 	uint32_t desc_len[6];
 	unsigned int desc_cnt;
 	uint32_t len;
-};
-
-static const struct data_case data_cases[] = {
+} data_cases[] = {
 	{ "one descriptor", { 4096 }, 1, 4096 },
 	{ "one byte", { 4096 }, 1, 1 },
 	{ "odd lengths", { 1, 511, 1024, 3 }, 4, 1539 },
@@ -924,13 +916,11 @@ enum bad {
 	NOT_REGISTERED_ANY_MORE,
 };
 
-struct bad_case {
+static const struct bad_case {
 	const char *name;
 	enum xp_dir dir;
 	enum bad bad;
-};
-
-static const struct bad_case bad_cases[] = {
+} bad_cases[] = {
 	{ "write with a bad key", XP_RDMA_WRITE, BAD_KEY },
 	{ "read with a bad key", XP_RDMA_READ, BAD_KEY },
 	{ "write past the end", XP_RDMA_WRITE, PAST_THE_END },
@@ -987,14 +977,12 @@ T_ROWS(bad_remote_access_ends_both_sides, bad_cases)
 	rig_close(&r);
 }
 
-struct end_case {
+static const struct end_case {
 	const char *name;
 	enum xp_dir dir;
 	bool by_peer;
 	unsigned int turns; /* turns before the end */
-};
-
-static const struct end_case end_cases[] = {
+} end_cases[] = {
 	{ "writes, closed here", XP_RDMA_WRITE, false, 0 },
 	{ "writes, closed here soon", XP_RDMA_WRITE, false, 3 },
 	{ "writes, closed there", XP_RDMA_WRITE, true, 0 },

@@ -146,12 +146,10 @@ enum closer {
 	BREAK_LINK,
 };
 
-struct close_case {
+static const struct close_case {
 	const char *name;
 	enum closer closer;
-};
-
-static const struct close_case close_cases[] = {
+} close_cases[] = {
 	{ "here", CLOSE_HERE },
 	{ "by the peer", CLOSE_THERE },
 	{ "by both", CLOSE_BOTH },

@@ -375,13 +375,11 @@ T_TEST(reject_carries_private_data)
 	world_down(&w);
 }
 
-struct way {
+static const struct way {
 	const char *name;
 	const char *listen;
 	const char *connect;
-};
-
-static const struct way ways[] = {
+} ways[] = {
 	{ "any address of IPv4", "0.0.0.0", "10.0.0.2" },
 	{ "any address, from IPv4", "::", "10.0.0.1" },
 	{ "any address, from IPv6", "::", "fe80::5054:ff:fe12:3456" },
@@ -435,15 +433,13 @@ T_ROWS(addresses_of_all_kinds, ways)
 	world_down(&w);
 }
 
-struct dead_end {
+static const struct dead_end {
 	const char *name;
 	const char *ip;
 	unsigned int port_offset;
 	int err; /* returned by xp_connect(); 0: success */
 	const char *text;
-};
-
-static const struct dead_end dead_ends[] = {
+} dead_ends[] = {
 	{ "nobody listens", "10.0.0.1", 1, -ECONNREFUSED,
 	  "nobody listens on that port" },
 	{ "nobody is there", "10.0.0.77", 0, -ETIMEDOUT,
@@ -611,13 +607,11 @@ T_TEST(a_wrong_key_fails_the_chain)
 	world_down(&w);
 }
 
-struct breaking {
+static const struct breaking {
 	const char *name;
 	enum xp_dir dir;
 	bool initiator_closes;
-};
-
-static const struct breaking breakings[] = {
+} breakings[] = {
 	{ "initiator, READs", XP_RDMA_READ, true },
 	{ "initiator, WRITEs", XP_RDMA_WRITE, true },
 	{ "target, READs", XP_RDMA_READ, false },
