@@ -156,6 +156,12 @@ void t_srpi_reset(struct srpi_session *s)
 	s->fail_nth = 0;
 }
 
+void t_srpi_fail(struct srpi_session *s, unsigned int nth, int err)
+{
+	s->fail_nth = nth;
+	s->fail_err = err;
+}
+
 /* ---- other functions ---- */
 
 enum srpi_state srpi_session_state(const struct srpi_session *s)

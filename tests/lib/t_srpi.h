@@ -50,8 +50,10 @@ struct srpi_session *t_srpi_new(struct reactor *r, uint64_t size,
 void t_srpi_free(struct srpi_session *s);
 /* Gives all held answers, and stops holding. */
 void t_srpi_let_go(struct srpi_session *s);
-/* Clears the log. */
+/* Clears the log. No operation fails. */
 void t_srpi_reset(struct srpi_session *s);
+/* The operation with the number @nth from the last reset on fails with @err. */
+void t_srpi_fail(struct srpi_session *s, unsigned int nth, int err);
 
 /* ---- t_srpi_ctx.c: contexts, and sessions that begin and end ---- */
 

@@ -351,8 +351,7 @@ T_ROWS(error, error_rows)
 	start();
 	make_volume(ALL_PARTS(X16));
 	make_file(ALL_PARTS(X16), DISK_LEN);
-	world.target->fail_nth = row->nth;
-	world.target->fail_err = row->err;
+	t_srpi_fail(world.target, row->nth, row->err);
 	assert_int_equal(copy(row->from ? row->from : world.file,
 			      row->to ? row->to : world.file),
 			 row->err);
@@ -365,8 +364,7 @@ T_TEST(last_block_cannot_be_read)
 {
 	start();
 	make_file("xx", 2 * PART - 100);
-	world.target->fail_nth = 1;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, 1, -EIO);
 	assert_int_equal(copy(world.file, URI), -EIO);
 	assert_string_equal(world.target->log, "R512@32256");
 	stop();
@@ -418,8 +416,7 @@ T_ROWS(compare, compare_rows)
 		world.target->disk[row->at] ^= 1;
 	if (row->also_at != NOWHERE)
 		world.target->disk[row->also_at] ^= 1;
-	world.target->fail_nth = row->fail_nth;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, row->fail_nth, -EIO);
 	assert_int_equal(open_places(world.file, URI, true), 0);
 	assert_int_equal(run(true, 0), row->res);
 	assert_true(world.copier.differs_at == row->differs_at);
@@ -441,8 +438,7 @@ T_TEST(resume)
 	make_file(ALL_PARTS(X16), DISK_LEN);
 	world.o.requests = 1;
 	world.o.resume = world.state;
-	world.target->fail_nth = 3;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, 3, -EIO);
 	assert_int_equal(copy(world.file, URI), -EIO);
 	assert_int_equal(resume_load(world.state, &saved, &world.e), 0);
 	assert_int_equal(saved.done, 2 * REQUEST);
@@ -467,8 +463,7 @@ T_TEST(failed_flush_is_not_saved)
 	make_file("xxxxxxxx", 8 * PART);
 	world.o.requests = 1;
 	world.o.resume = world.state;
-	world.target->fail_nth = 3;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, 3, -EIO);
 	assert_int_equal(copy(world.file, URI), -EIO);
 	assert_string_equal(world.target->log, "W65536@0 W65536@65536 F");
 	assert_int_equal(resume_load(world.state, &saved, &world.e), -ENOENT);

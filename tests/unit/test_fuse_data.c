@@ -28,6 +28,14 @@ static void fill(struct rig *r)
 	memset(r->target->mapped, 1, RIG_SIZE / r->target->info.block_size);
 }
 
+static struct rig *rig_filled(void)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+
+	fill(r);
+	return r;
+}
+
 /* Expects the disk as it was filled, except for @byte in a range. */
 static void assert_disk(const struct rig *r, uint64_t offset, uint64_t len,
 			uint8_t byte)
@@ -140,7 +148,6 @@ T_ROWS(writes, write_rows)
 	assert_int_equal(bytes_written(r), row->done);
 	assert_string_equal(r->target->log, row->log);
 	assert_disk(r, row->offset, row->done, 0xee);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -197,12 +204,11 @@ static void allow_threads(void)
 /* Before other tests: a thread that the kernel has made waits for more work. */
 T_TEST(without_a_thread_of_the_kernel_this_one_copies)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	struct rig *r = rig_filled();
 	bool is_same;
 	int answer;
 	int read;
 
-	fill(r);
 	dev_answers(r->dev)->handed_min = 65537;
 	assert_int_equal(rig_read(r, 0, 65536), 0);
 	forbid_threads();
@@ -274,12 +280,10 @@ static const struct fail_row {
 T_ROWS(fails, fail_rows)
 {
 	const struct fail_row *row = *state;
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	struct rig *r = rig_filled();
 	uint64_t fh = rig_open(r, O_RDWR);
 
-	fill(r);
-	r->target->fail_nth = row->nth;
-	r->target->fail_err = row->err;
+	t_srpi_fail(r->target, row->nth, row->err);
 	assert_int_equal(rig_write(r, fh, row->offset, payload(), row->size),
 			 row->want);
 	assert_disk(r, 0, 0, 0);
@@ -287,7 +291,6 @@ T_ROWS(fails, fail_rows)
 	assert_int_equal(rig_write(r, fh, row->offset, payload(), row->size),
 			 0);
 	assert_disk(r, row->offset, row->size, 0xee);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -295,8 +298,7 @@ T_TEST(failed_read_is_told)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	assert_int_equal(rig_read(r, 100, 512), -EIO);
 	assert_int_equal(r->data_len, 0);
 	rig_free(r);
@@ -319,7 +321,6 @@ T_TEST(answers_are_ours_whatever_the_target_writes)
 	assert_int_equal(rig_ask(r, FUSE_LSEEK, &seek, sizeof(seek)), 0);
 	memcpy(&pos, r->data, sizeof(pos));
 	assert_int_equal(pos.offset, 0);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -342,7 +343,6 @@ T_TEST(writes_of_one_block_take_turns)
 		rig_receive(r);
 	assert_string_equal(r->target->log,
 			    "R512@0 W512@1024 W512@0 R512@0 W512@0 W512@0");
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -359,7 +359,6 @@ T_TEST(whole_blocks_do_not_wait)
 	t_srpi_let_go(r->target);
 	rig_receive(r);
 	rig_receive(r);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -375,8 +374,7 @@ T_TEST(requests_wait_for_slots)
 	assert_int_equal(r->target->cnt, 4);
 	t_srpi_let_go(r->target);
 	for (int i = 0; i < 10; i++) {
-		rig_receive(r);
-		assert_int_equal(r->out.error, 0);
+		rig_expect(r, 0);
 	}
 	assert_int_equal(r->target->cnt, 10);
 	rig_free(r);
@@ -415,10 +413,8 @@ T_TEST(fsync_flushes)
 	assert_int_equal(rig_fsync(r, fh), 0);
 	assert_string_equal(r->target->log, "F");
 	t_srpi_reset(r->target);
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	assert_int_equal(rig_fsync(r, fh), -EIO);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -430,17 +426,13 @@ T_TEST(each_open_file_is_told_of_a_failed_flush_once)
 	uint64_t late;
 
 	t_srpi_reset(r->target);
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	assert_int_equal(rig_fsync(r, one), -EIO);
 	late = rig_open(r, O_RDWR);
 	assert_int_equal(rig_fsync(r, one), 0);
 	assert_int_equal(rig_fsync(r, two), -EIO);
 	assert_int_equal(rig_fsync(r, two), 0);
 	assert_int_equal(rig_fsync(r, late), 0);
-	rig_release(r, one);
-	rig_release(r, two);
-	rig_release(r, late);
 	rig_free(r);
 }
 
@@ -452,13 +444,11 @@ T_TEST(a_flush_that_failed_is_owed)
 	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
 	assert_true(r->tree->files[0]->unflushed);
 	t_srpi_reset(r->target);
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	rig_fsync(r, fh);
 	assert_true(r->tree->files[0]->unflushed);
 	rig_fsync(r, fh);
 	assert_false(r->tree->files[0]->unflushed);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -471,7 +461,6 @@ T_TEST(synchronous_writes_are_stable)
 	rig_send(r, FUSE_WRITE, RIG_FILE, &in, sizeof(in), payload(), 100);
 	rig_receive(r);
 	assert_string_equal(r->target->log, "R512@0 W512@0!");
-	rig_release(r, in.fh);
 	rig_free(r);
 }
 
@@ -484,16 +473,12 @@ T_TEST(lengths_that_disagree_are_refused)
 
 	in.fh = rig_open(r, O_RDWR);
 	rig_send(r, FUSE_WRITE, RIG_FILE, &in, sizeof(in), payload(), 512);
-	rig_receive(r);
-	assert_int_equal(r->out.error, -EINVAL);
+	rig_expect(r, -EINVAL);
 	rig_send(r, FUSE_WRITE, RIG_FILE, &in, sizeof(in) - 1, NULL, 0);
-	rig_receive(r);
-	assert_int_equal(r->out.error, -EINVAL);
+	rig_expect(r, -EINVAL);
 	rig_send(r, FUSE_READ, 99, &in, sizeof(in), NULL, 0);
-	rig_receive(r);
-	assert_int_equal(r->out.error, -EINVAL);
+	rig_expect(r, -EINVAL);
 	assert_string_equal(r->target->log, "");
-	rig_release(r, in.fh);
 	rig_free(r);
 }
 
@@ -592,9 +577,8 @@ T_ROWS(fallocates, falloc_rows)
 		.length = row->len,
 		.mode = row->mode,
 	};
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	struct rig *r = rig_filled();
 
-	fill(r);
 	assert_int_equal(rig_ask(r, FUSE_FALLOCATE, &in, sizeof(in)), row->err);
 	assert_string_equal(r->target->log, row->log);
 	assert_disk(r, row->offset, row->zeroed, 0);
@@ -610,8 +594,7 @@ T_TEST(failed_hole_is_told)
 
 	for (unsigned int nth = 1; nth <= 5; nth++) {
 		t_srpi_reset(r->target);
-		r->target->fail_nth = nth;
-		r->target->fail_err = -EIO;
+		t_srpi_fail(r->target, nth, -EIO);
 		assert_int_equal(rig_ask(r, FUSE_FALLOCATE, &in, sizeof(in)),
 				 -EIO);
 	}
@@ -720,11 +703,9 @@ static uint64_t open_truncated(struct rig *r)
 
 T_TEST(o_trunc_changes_nothing)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t fh = open_truncated(r);
 
-	fill(r);
-	fh = open_truncated(r);
 	assert_disk(r, 0, 0, 0);
 	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
 	rig_release(r, fh);
@@ -734,11 +715,9 @@ T_TEST(o_trunc_changes_nothing)
 
 T_TEST(what_a_truncating_writer_skips_is_zeroed)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t fh = open_truncated(r);
 
-	fill(r);
-	fh = open_truncated(r);
 	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
 	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
 	assert_string_equal(r->target->log, "W512@0 Z3584@512d W512@4096");
@@ -753,7 +732,6 @@ T_TEST(what_a_truncating_writer_skips_is_zeroed)
 		assert_int_equal(r->target->disk[i], 0);
 	assert_int_equal(r->target->disk[4709], 0xee);
 	assert_int_equal(r->target->disk[4710], pattern(4710));
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -776,7 +754,6 @@ T_TEST(size_of_0_and_back_zeroes_the_file)
 	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
 	assert_string_equal(r->target->log,
 			    "Z4096@0d W512@4096 Z1043968@4608d");
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -802,33 +779,28 @@ T_ROWS(other_sizes_are_refused, size_rows)
 	if (row->emptied)
 		assert_int_equal(set_size(r, fh, 0), 0);
 	assert_int_equal(set_size(r, fh, row->size), row->err);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
 T_TEST(others_skip_as_they_like)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t truncating = open_truncated(r);
-	uint64_t fh = rig_open(r, O_RDWR);
+	uint64_t fh;
 
+	open_truncated(r);
+	fh = rig_open(r, O_RDWR);
 	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
 	assert_string_equal(r->target->log, "W512@4096");
-	rig_release(r, fh);
-	rig_release(r, truncating);
 	rig_free(r);
 }
 
 /* One file descriptor emptied the file. Another has written since. */
 T_TEST(what_others_wrote_is_not_skipped)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t truncating;
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t truncating = open_truncated(r);
+	uint64_t fh = rig_open(r, O_RDWR);
 
-	fill(r);
-	truncating = open_truncated(r);
-	fh = rig_open(r, O_RDWR);
 	assert_int_equal(rig_write(r, fh, 1024, payload(), 512), 0);
 	assert_int_equal(rig_write(r, fh, 16384, payload(), 512), 0);
 	assert_int_equal(rig_write(r, truncating, 4096, payload(), 512), 0);
@@ -842,8 +814,6 @@ T_TEST(what_others_wrote_is_not_skipped)
 		assert_int_equal(r->target->disk[1024 + i], 0xee);
 		assert_int_equal(r->target->disk[16384 + i], 0xee);
 	}
-	rig_release(r, fh);
-	rig_release(r, truncating);
 	rig_free(r);
 }
 
@@ -851,15 +821,11 @@ T_TEST(what_others_wrote_is_not_skipped)
  * zeroed. */
 T_TEST(a_hole_that_is_owed_leaves_what_others_wrote)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t truncating;
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t truncating = open_truncated(r);
+	uint64_t fh = rig_open(r, O_RDWR);
 
-	fill(r);
-	truncating = open_truncated(r);
-	fh = rig_open(r, O_RDWR);
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	assert_int_equal(rig_write(r, truncating, 4096, payload(), 512), -EIO);
 	t_srpi_reset(r->target);
 	assert_int_equal(rig_write(r, fh, 100, payload(), 1000), 0);
@@ -867,53 +833,40 @@ T_TEST(a_hole_that_is_owed_leaves_what_others_wrote)
 	for (int i = 0; i < 4096; i++)
 		assert_int_equal(r->target->disk[i],
 				 i >= 100 && i < 1100 ? 0xee : 0);
-	rig_release(r, fh);
-	rig_release(r, truncating);
 	rig_free(r);
 }
 
 /* The same, but the write comes while the zeroing fails. */
 T_TEST(a_hole_that_fails_leaves_what_others_wrote)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t truncating;
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t truncating = open_truncated(r);
+	uint64_t fh = rig_open(r, O_RDWR);
 
-	fill(r);
-	truncating = open_truncated(r);
-	fh = rig_open(r, O_RDWR);
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	r->target->hold = true;
 	rig_send_write(r, truncating, 4096, payload(), 512);
 	rig_send_write(r, fh, 0, payload(), 4096);
 	assert_false(rig_settle(r));
 	t_srpi_let_go(r->target);
-	rig_receive(r);
-	assert_int_equal(r->out.error, -EIO);
-	rig_receive(r);
-	assert_int_equal(r->out.error, 0);
+	rig_expect(r, -EIO);
+	rig_expect(r, 0);
 	assert_int_equal(rig_write(r, truncating, 4096, payload(), 512), 0);
 	assert_disk(r, 0, 4608, 0xee);
-	rig_release(r, fh);
-	rig_release(r, truncating);
 	rig_free(r);
 }
 
 /* The write fails until the zeroing succeeds, whatever is written meanwhile. */
 T_TEST(a_failed_zeroing_fails_the_write)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t fh = open_truncated(r);
 
-	fill(r);
-	fh = open_truncated(r);
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), -EIO);
 	assert_string_equal(r->target->log, "Z4096@0d");
 	t_srpi_reset(r->target);
-	r->target->fail_nth = 1;
+	t_srpi_fail(r->target, 1, -EIO);
 	assert_int_equal(rig_write(r, fh, 8192, payload(), 512), -EIO);
 	assert_string_equal(r->target->log, "Z4096@0d");
 	t_srpi_reset(r->target);
@@ -922,34 +875,27 @@ T_TEST(a_failed_zeroing_fails_the_write)
 	t_srpi_reset(r->target);
 	assert_int_equal(rig_write(r, fh, 512, payload(), 512), 0);
 	assert_string_equal(r->target->log, "W512@512");
-	rig_release(r, fh);
 	rig_free(r);
 }
 
 /* A write that waits for the blocks of a hole whose zeroing fails. */
 T_TEST(a_write_into_a_failed_hole_comes_behind_its_zeroes)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t fh = open_truncated(r);
 
-	fill(r);
-	fh = open_truncated(r);
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	r->target->hold = true;
 	rig_send_write(r, fh, 4096, payload(), 512);
 	rig_send_write(r, fh, 1024, payload(), 512);
 	assert_false(rig_settle(r));
 	t_srpi_let_go(r->target);
-	rig_receive(r);
-	assert_int_equal(r->out.error, -EIO);
-	rig_receive(r);
-	assert_int_equal(r->out.error, 0);
+	rig_expect(r, -EIO);
+	rig_expect(r, 0);
 	assert_string_equal(r->target->log, "Z4096@0d W512@1024");
 	t_srpi_reset(r->target);
 	assert_int_equal(rig_write(r, fh, 4096, payload(), 512), 0);
 	assert_string_equal(r->target->log, "Z1024@0d Z2560@1536d W512@4096");
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -964,36 +910,29 @@ T_TEST(a_file_may_be_closed_while_a_hole_is_zeroed)
 	assert_false(rig_settle(r));
 	rig_release(r, fh);
 	t_srpi_let_go(r->target);
-	rig_receive(r);
-	assert_int_equal(r->out.error, 0);
+	rig_expect(r, 0);
 	rig_free(r);
 }
 
 T_TEST(a_failed_zeroing_of_the_tail_is_owed)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t fh = open_truncated(r);
 
-	fill(r);
-	fh = open_truncated(r);
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	assert_int_equal(set_size(r, fh, 4096), -EIO);
 	t_srpi_reset(r->target);
 	assert_int_equal(set_size(r, fh, 4096), 0);
 	for (int i = 0; i < 4096; i++)
 		assert_int_equal(r->target->disk[i], 0);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
 T_TEST(the_tail_that_it_sets_is_zeroed)
 {
-	struct rig *r = rig_new(&(struct rig_options){ 0 });
-	uint64_t fh;
+	struct rig *r = rig_filled();
+	uint64_t fh = open_truncated(r);
 
-	fill(r);
-	fh = open_truncated(r);
 	assert_int_equal(rig_write(r, fh, 0, payload(), 512), 0);
 	assert_int_equal(set_size(r, fh, 100000), 0);
 	for (int i = 512; i < 100000; i++)
@@ -1003,7 +942,6 @@ T_TEST(the_tail_that_it_sets_is_zeroed)
 	assert_int_equal(r->target->disk[RIG_SIZE - 1], 0);
 	assert_int_equal(set_size(r, fh, RIG_SIZE + 1), -EFBIG);
 	assert_int_equal(set_size(r, fh, 100), -EINVAL);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -1020,7 +958,6 @@ T_TEST(sizes_do_not_change)
 	rig_release(r, fh);
 	fh = rig_open(r, O_RDONLY);
 	assert_int_equal(set_size(r, 0, 0), -EINVAL);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -1051,7 +988,6 @@ T_TEST(blocks_are_asked_for_when_they_may_have_changed)
 	assert_string_equal(r->target->log, "");
 	rig_write(r, fh, 0, payload(), 1024);
 	assert_int_equal(blocks(r), 11);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -1068,8 +1004,7 @@ T_TEST(blocks_are_all_when_the_target_does_not_tell)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 
-	r->target->fail_nth = 1;
-	r->target->fail_err = -EIO;
+	t_srpi_fail(r->target, 1, -EIO);
 	assert_int_equal(blocks(r), RIG_SIZE / 512);
 	assert_int_equal(blocks(r), 0);
 	rig_free(r);
@@ -1090,7 +1025,6 @@ T_TEST(a_map_that_changed_meanwhile_is_asked_for_again)
 	rig_receive(r);
 	rig_receive(r);
 	assert_int_equal(blocks(r), 9);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -1145,17 +1079,14 @@ T_TEST(files_can_be_looked_at_while_all_slots_wait)
 	for (int i = 0; i < 5; i++) {
 		rig_send(r, FUSE_GETATTR, RIG_FILE, &in, sizeof(in), NULL, 0);
 		assert_true(rig_settle(r));
-		rig_receive(r);
-		assert_int_equal(r->out.error, 0);
+		rig_expect(r, 0);
 	}
 	t_srpi_let_go(r->target);
 	for (int i = 0; i < WRITES; i++) {
-		rig_receive(r);
-		assert_int_equal(r->out.error, 0);
+		rig_expect(r, 0);
 	}
 	for (int i = 0; i < WRITES * 1024; i++)
 		assert_int_equal(r->target->disk[i], i / 1024 + 1);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -1173,15 +1104,13 @@ T_TEST(what_waits_fails_when_the_session_goes)
 	assert_int_equal(stat_file(r), 0);
 	dev_fail(r->dev);
 	for (int i = 0; i < 40 - 16; i++) {
-		rig_receive(r);
-		assert_int_equal(r->out.error, -EIO);
+		rig_expect(r, -EIO);
 	}
 	t_srpi_let_go(r->target);
 	for (int i = 0; i < 16; i++)
 		rig_receive(r);
 	assert_int_equal(r->target->cnt, 16);
 	assert_int_equal(rig_write(r, fh, 0, payload(), 512), -EIO);
-	rig_release(r, fh);
 	rig_free(r);
 }
 
@@ -1197,13 +1126,11 @@ T_TEST(map_that_does_not_come_is_not_waited_for)
 	rig_send(r, FUSE_GETATTR, RIG_FILE, &in, sizeof(in), NULL, 0);
 	assert_false(rig_settle(r));
 	reactor_skip(r->reactor, 1000);
-	rig_receive(r);
-	assert_int_equal(r->out.error, 0);
+	rig_expect(r, 0);
 	assert_int_equal(blocks(r), 0);
 	t_srpi_let_go(r->target);
 	assert_false(rig_settle(r));
 	assert_int_equal(blocks(r), 1);
-	rig_release(r, fh);
 	rig_free(r);
 }
 

@@ -138,6 +138,10 @@ int rig_fd(const struct rig *r)
 void rig_free(struct rig *r)
 {
 	assert_false(rig_settle(r));
+	for (size_t i = 0; i < ARRAY_SIZE(r->open); i++) {
+		if (r->open[i])
+			rig_release(r, r->open[i]);
+	}
 	dev_stop(r->dev);
 	while (!dev_idle(r->dev))
 		reactor_run_once(r->reactor, 1000);
@@ -201,6 +205,12 @@ void rig_receive(struct rig *r)
 	r->data_len = (size_t)n - sizeof(r->out);
 }
 
+void rig_expect(struct rig *r, int err)
+{
+	rig_receive(r);
+	assert_int_equal(r->out.error, err);
+}
+
 int rig_ask(struct rig *r, uint32_t opcode, const void *args, size_t args_len)
 {
 	uint64_t unique =
@@ -240,6 +250,17 @@ int rig_write(struct rig *r, uint64_t fh, uint64_t offset, const void *data,
 	return r->out.error;
 }
 
+/* Does nothing if there is no handle @old. */
+static void replace_handle(struct rig *r, uint64_t old, uint64_t fh)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(r->open); i++) {
+		if (r->open[i] != old)
+			continue;
+		r->open[i] = fh;
+		return;
+	}
+}
+
 uint64_t rig_open(struct rig *r, uint32_t flags)
 {
 	const struct fuse_open_in in = { .flags = flags };
@@ -250,6 +271,7 @@ uint64_t rig_open(struct rig *r, uint32_t flags)
 	memcpy(&out, r->data, sizeof(out));
 	assert_int_equal(out.open_flags,
 			 FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES);
+	replace_handle(r, 0, out.fh);
 	return out.fh;
 }
 
@@ -258,4 +280,5 @@ void rig_release(struct rig *r, uint64_t fh)
 	const struct fuse_release_in in = { .fh = fh };
 
 	assert_int_equal(rig_ask(r, FUSE_RELEASE, &in, sizeof(in)), 0);
+	replace_handle(r, fh, 0);
 }

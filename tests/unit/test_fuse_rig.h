@@ -29,7 +29,8 @@ struct rig {
 	int kernel; /* our end of the socket */
 	uint64_t unique;
 	bool ended;
-	bool large; /* requests count as large for the reader */
+	bool large;	  /* requests count as large for the reader */
+	uint64_t open[4]; /* handles; 0: none */
 	/* the last answer */
 	struct fuse_out_header out;
 	uint8_t data[RIG_MAX_WRITE];
@@ -47,7 +48,7 @@ struct rig_options {
 struct rig *rig_new(const struct rig_options *o);
 /* rdma-fuse's end of the socket. */
 int rig_fd(const struct rig *r);
-/* Expects that every request was answered. */
+/* Expects that every request was answered. Releases what is still open. */
 void rig_free(struct rig *r);
 
 /* Sends a request of @args and @payload; returns its number. */
@@ -56,6 +57,8 @@ uint64_t rig_send(struct rig *r, uint32_t opcode, uint64_t nodeid,
 		  size_t len);
 /* Waits for the next answer and stores it in out and data. */
 void rig_receive(struct rig *r);
+/* The same, and expects that it is @err. */
+void rig_expect(struct rig *r, int err);
 /* Runs all pending work. Returns true if an answer has come. */
 bool rig_settle(struct rig *r);
 

@@ -387,8 +387,7 @@ T_TEST(file_has_the_metrics)
 	assert_null(strstr(p.text, "op=\"read\""));
 	fh = rig_open(p.rig, O_RDWR);
 	assert_int_equal(rig_read(p.rig, 0, 1024), 0);
-	p.rig->target->fail_nth = p.rig->target->cnt + 1;
-	p.rig->target->fail_err = -EIO;
+	t_srpi_fail(p.rig->target, p.rig->target->cnt + 1, -EIO);
 	assert_int_equal(rig_read(p.rig, 0, 512), -EIO);
 	rig_release(p.rig, fh);
 	write_again(&p);

@@ -423,8 +423,7 @@ static void run_io(const void *arg)
 	const uint8_t *disk = world.target->disk;
 	uint64_t end = row->offset + row->count;
 
-	world.target->fail_nth = row->fail_nth;
-	world.target->fail_err = row->fail_err;
+	t_srpi_fail(world.target, row->fail_nth, row->fail_err);
 	T_MUST(call(h, row) == (row->error ? -1 : 0));
 	T_MUST(!strcmp(world.target->log, row->commands));
 	if (row->call == TRIM || row->call == ZERO)
@@ -479,8 +478,7 @@ static void read_extents(const void *arg)
 	world.target->info.unmap_zeroes = !row->keeps_data;
 	h = start_io();
 	memset(world.target->mapped + 8, 1, 8);
-	world.target->fail_nth = row->fail_nth;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, row->fail_nth, -EIO);
 	T_MUST(world.plugin->extents(h, row->count, row->offset, row->flags,
 				     &extents) == (row->fail_nth ? -1 : 0));
 	T_MUST(!strcmp(extents.text, row->extents));
@@ -506,8 +504,7 @@ static void flush_of_two(const void *arg)
 
 	T_MUST(!world.plugin->pwrite(a, buf, 512, 0, 0));
 	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
-	world.target->fail_nth = 3;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, 3, -EIO);
 	T_MUST(world.plugin->flush(a, 0) == -1);
 	world.shared->err = 0;
 	T_MUST(world.plugin->flush(b, 0) == -1);
@@ -548,8 +545,7 @@ static void flush_beside_failure(const void *arg)
 	beside.handle = world.plugin->open(0);
 	T_MUST(!world.plugin->pwrite(a, buf, 512, 0, 0));
 	T_MUST(!world.plugin->pwrite(beside.handle, buf, 512, 512, 0));
-	world.target->fail_nth = 3;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, 3, -EIO);
 	world.beside_error = flush_beside;
 	T_MUST(world.plugin->flush(a, 0) == -1);
 	T_MUST(beside.res == -1);
@@ -575,8 +571,7 @@ static void flush_of_one_that_comes_back(const void *arg)
 	T_MUST(!world.plugin->pwrite(a, buf, 512, 0, 0));
 	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
 	world.plugin->close(a);
-	world.target->fail_nth = 3;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, 3, -EIO);
 	T_MUST(world.plugin->flush(b, 0) == -1);
 	a = world.plugin->open(0);
 	T_MUST(world.plugin->flush(a, 0) == -1);
@@ -606,8 +601,7 @@ static void flush_of_another(const void *arg)
 	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
 	T_MUST(!world.plugin->flush(b, 0));
 	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
-	world.target->fail_nth = 5;
-	world.target->fail_err = -EIO;
+	t_srpi_fail(world.target, 5, -EIO);
 	T_MUST(world.plugin->flush(b, 0) == -1);
 	a = world.plugin->open(0);
 	T_MUST(!world.plugin->flush(a, 0));

@@ -684,13 +684,15 @@ static int make_dir(void **state)
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-static void remove_dir(void)
+static int remove_dir(void **state)
 {
 	char cmd[128];
 
 	snprintf(cmd, sizeof(cmd), "rm -r '%s'", dir);
-	assert_int_equal(system(cmd), 0);
+	return system(cmd);
 }
+
+T_EACH(make_dir, remove_dir)
 
 static void restart(void)
 {
@@ -722,7 +724,6 @@ T_TEST(reservations_survive_with_aptpl)
 		{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL, "00*8" },
 	};
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before);
 	restart();
@@ -730,7 +731,6 @@ T_TEST(reservations_survive_with_aptpl)
 	restart();
 	run_steps(at_last);
 	t_disk_stop();
-	remove_dir();
 }
 
 T_TEST(reservations_without_aptpl_do_not_survive)
@@ -746,13 +746,11 @@ T_TEST(reservations_without_aptpl_do_not_survive)
 		{ 3, "5e 00 00 00 00 00 00 00 fc", NULL, NULL, "00*8" },
 	};
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before);
 	restart();
 	run_steps(after);
 	t_disk_stop();
-	remove_dir();
 }
 
 T_TEST(modes_survive_when_saved)
@@ -768,13 +766,11 @@ T_TEST(modes_survive_when_saved)
 		{ 1, "1a 08 0a 00 fc", NULL, NULL, "0f 00 10 00 8a 0a 22" },
 	};
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before);
 	restart();
 	run_steps(after);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* The command fails and changes nothing. */
@@ -793,7 +789,6 @@ T_TEST(what_cannot_be_written_down_is_refused)
 	};
 	char path[128];
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before);
 	/* A directory in the place of the temporary file. */
@@ -801,7 +796,6 @@ T_TEST(what_cannot_be_written_down_is_refused)
 	assert_int_equal(mkdir(path, 0700), 0);
 	run_steps(after);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* A directory that cannot be made stable: fsync() fails with O_PATH. Returns the
@@ -880,7 +874,6 @@ T_ROWS(unsure_change_is_not_found_at_the_next_start, unsure_rows)
 	const struct unsure_row *row = *state;
 	int real;
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before_unsure);
 	real = break_directory();
@@ -889,7 +882,6 @@ T_ROWS(unsure_change_is_not_found_at_the_next_start, unsure_rows)
 	restart();
 	run_steps(after_unsure);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* While nobody knows what the file has, no initiator goes on. */
@@ -908,7 +900,6 @@ T_ROWS(unit_is_not_ready_until_its_state_is_saved, unsure_rows)
 	static const struct step asks[STEPS] = { TUR(1, IS_UNSAVED) };
 	int real;
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before_unsure);
 	real = break_directory();
@@ -927,7 +918,6 @@ T_ROWS(unit_is_not_ready_until_its_state_is_saved, unsure_rows)
 	restart();
 	run_steps(after_unsure);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* A command that could not be saved does not change how an earlier failure may
@@ -947,7 +937,6 @@ T_TEST(failure_keeps_its_mode)
 	};
 	char path[128];
 
-	make_dir(NULL);
 	t_disk_start_in(T_STABLE, dir);
 	t_store.fail_at = 1;
 	t_store.fail_with = -EIO;
@@ -958,7 +947,6 @@ T_TEST(failure_keeps_its_mode)
 	assert_int_equal(rmdir(path), 0);
 	run_steps(left);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* The write cache is off at that time, so its contents must be made stable. */
@@ -967,7 +955,6 @@ T_TEST(ended_mode_select_flushes_all_the_same)
 	struct t_bytes out = t_bytes("00*4 08 12 00 00*17");
 	struct t_command c;
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	t_command_start(&c, "15 11 00 00 18", 0, out.p, (uint32_t)out.len, 0);
 	assert_int_equal(c.done, 0);
@@ -978,7 +965,6 @@ T_TEST(ended_mode_select_flushes_all_the_same)
 	t_command_free(&c);
 	free(out.p);
 	t_disk_stop();
-	remove_dir();
 }
 
 T_TEST(state_in_use_is_not_taken)
@@ -990,14 +976,12 @@ T_TEST(state_in_use_is_not_taken)
 	struct volume *vol;
 	struct error e = { 0 };
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	assert_int_equal(volume_open(&spec, 1, "t", &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), -EBUSY);
 	assert_non_null(strstr(e.text, "in use by another volume of this"));
 	volume_close(vol);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* Others can write to the directory, and have put a link under the name of the lock. */
@@ -1012,7 +996,6 @@ T_TEST(link_in_the_state_directory_is_not_followed)
 	char lock[128];
 	char made[128];
 
-	make_dir(NULL);
 	assert_int_equal(volume_open(&spec, 1, "t", &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	snprintf(lock, sizeof(lock), "%s.lock", vol->state.path);
@@ -1026,7 +1009,6 @@ T_TEST(link_in_the_state_directory_is_not_followed)
 	assert_non_null(strstr(e.text, ".lock: a symbolic link, and"));
 	assert_int_equal(access(made, F_OK), -1);
 	volume_close(vol);
-	remove_dir();
 }
 
 /* Another process that has the state of @vol, until it is killed. */
@@ -1081,7 +1063,6 @@ T_TEST(state_of_another_process_is_waited_for)
 	char wanted[64];
 	pid_t pid;
 
-	make_dir(NULL);
 	assert_int_equal(volume_open(&spec, 1, "t", &vol, &e), 0);
 	assert_int_equal(volume_open(&spec, 1, "t", &refused, &e), 0);
 	pid = fork_holder(vol);
@@ -1093,7 +1074,6 @@ T_TEST(state_of_another_process_is_waited_for)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	volume_close(refused);
 	volume_close(vol);
-	remove_dir();
 }
 
 /* ---- saving the state ---- */
@@ -1116,7 +1096,6 @@ T_TEST(nobody_else_waits_for_the_writing)
 	};
 	struct t_command first, second;
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	t_disk.from = t_nexus(1);
 	t_command_start(&first, REGISTER_APTPL, 0, one.p, 24, 0);
@@ -1138,7 +1117,6 @@ T_TEST(nobody_else_waits_for_the_writing)
 	free(one.p);
 	free(two.p);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* ---- unfinished jobs ---- */
@@ -1205,7 +1183,6 @@ T_ROWS(job, job_rows)
 {
 	const struct job_row *row = *state;
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	t_store.fail_at = row->begin[0].outcome ? 1 : 0;
 	t_store.fail_with = -EIO;
@@ -1217,7 +1194,6 @@ T_ROWS(job, job_rows)
 	restart();
 	run_steps(row->at_last);
 	t_disk_stop();
-	remove_dir();
 }
 
 T_TEST(job_that_cannot_be_written_down_does_not_begin)
@@ -1230,13 +1206,11 @@ T_TEST(job_that_cannot_be_written_down_does_not_begin)
 	};
 	char path[128];
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
 	assert_int_equal(mkdir(path, 0700), 0);
 	run_steps(steps);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* ---- what the administrator is told ---- */
@@ -1382,7 +1356,6 @@ T_ROWS(state_is_for_its_store_only, whose_rows)
 	FILE *f;
 	int err;
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	vol = t_disk.luns.vol[0];
 	snprintf(path, sizeof(path), "%s", vol->state.path);
@@ -1401,7 +1374,6 @@ T_ROWS(state_is_for_its_store_only, whose_rows)
 						    ? VOLUME_FORMAT_FAILED
 						    : VOLUME_READY);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* ---- a device without an identifier of its own ---- */
@@ -1425,7 +1397,6 @@ T_TEST(nothing_is_kept_for_what_cannot_be_trusted)
 	char *path;
 	FILE *f;
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	vol = t_disk.luns.vol[0];
 	path = strdup(vol->state.path);
@@ -1446,7 +1417,6 @@ T_TEST(nothing_is_kept_for_what_cannot_be_trusted)
 	assert_int_equal(volume_state(vol), VOLUME_READY);
 	free(path);
 	t_disk_stop();
-	remove_dir();
 }
 
 /* ---- several targets for one volume ---- */
@@ -1662,7 +1632,6 @@ T_TEST(saved_write_protection_is_not_dropped_among_targets)
 	};
 	struct error e = { 0 };
 
-	make_dir(NULL);
 	t_disk_start_in(T_THIN, dir);
 	run_steps(protect);
 	t_disk_stop();
@@ -1670,7 +1639,6 @@ T_TEST(saved_write_protection_is_not_dropped_among_targets)
 	assert_int_equal(unit_state_load(t_disk.luns.vol[0], dir, &e), -ESTALE);
 	assert_non_null(strstr(e.text, "SWP"));
 	t_disk_stop();
-	remove_dir();
 }
 
 int main(void)

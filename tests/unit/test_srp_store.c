@@ -297,8 +297,7 @@ T_ROWS(io, io_rows)
 		target->disk[i] = (uint8_t)(i % 251);
 		buf[i] = (uint8_t)(i % 241);
 	}
-	target->fail_nth = row->fail_nth;
-	target->fail_err = row->fail_err;
+	t_srpi_fail(target, row->fail_nth, row->fail_err);
 	submit(&r, row->op, row->flags, row->offset, row->len,
 	       row->op == RBP_READ || row->op == RBP_WRITE ? buf : NULL);
 	assert_int_equal(result(&r), row->res);
@@ -324,8 +323,7 @@ T_TEST(extent)
 	assert_int_equal(r.io.extent_len, 4 * BLOCK);
 	assert_int_equal(r.io.extent_mapped, 1);
 	/* A target that cannot tell: all is data. */
-	target->fail_nth = 3;
-	target->fail_err = -EOPNOTSUPP;
+	t_srpi_fail(target, 3, -EOPNOTSUPP);
 	submit(&r, RBP_EXTENT, 0, 0, 65536, NULL);
 	assert_int_equal(result(&r), 0);
 	assert_int_equal(r.io.extent_len, 65536);
@@ -372,11 +370,10 @@ T_TEST(refused_flush)
 
 	start();
 	target->state = SRPI_FAIL_FAST;
-	target->fail_nth = 1;
-	target->fail_err = -EIO;
+	t_srpi_fail(target, 1, -EIO);
 	submit(&r, RBP_FLUSH, 0, 0, 0, NULL);
 	assert_int_equal(result(&r), -ENOTCONN);
-	target->fail_nth = 2;
+	t_srpi_fail(target, 2, -EIO);
 	submit(&r, RBP_READ, 0, 0, 512, buf);
 	assert_int_equal(result(&r), -EIO);
 	stop();
