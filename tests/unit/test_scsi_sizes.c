@@ -122,37 +122,64 @@ static void expect(const char *cdb, const char *out, uint32_t in_len,
 	free(i.p);
 }
 
-/* 20 TiB of 4096: the last block is 1_3fff_ffff. */
-#define LAST_20T "00 00 00 01 3f ff ff ff"
+/* Starts LUN 1 on a file of as many blocks as 33 bits count: the last one is
+ * 1_3fff_ffff. That is 20 TiB of 4096, or 2.5 TiB of 512. Returns the file. */
+#define LAST_33 "00 00 00 01 3f ff ff ff"
+#define CNT_33	0x140000000ll
 
-T_TEST(sparse_file_of_20_tib)
+static int start_on_sparse_file(uint32_t block_size)
 {
 	struct volume_spec spec = { .store = &backend_file,
-				    .block_size = 4096 };
+				    .block_size = block_size };
 	int fd = memfd_create("sparse", 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, 20ll << 40), 0);
+	assert_int_equal(ftruncate(fd, CNT_33 * block_size), 0);
 	snprintf(spec.path, sizeof(spec.path), "/proc/self/fd/%d", fd);
 	t_disk_start(T_THIN);
 	t_disk_add(&spec, 1);
-	expect("9e 10 00*11 20", "", 32, LAST_20T " 00 00 10 00");
-	expect("8a 00 " LAST_20T " 00 00 00 01", "5a*4096", 0, "");
-	expect("88 00 " LAST_20T " 00 00 00 01", "", 4096, "5a*4096");
-	expect("9e 12 " LAST_20T " 00 00 00 18", "", 24,
-	       "00 00 00 14 00*4 " LAST_20T " 00 00 00 01 00");
-	expect("9e 12 00 00 00 01 3f ff ff fe 00 00 00 18", "", 24,
-	       "00 00 00 14 00*4 00 00 00 01 3f ff ff fe 00 00 00 01 01");
-	expect("89 00 " LAST_20T " 00 00 00 01", "5a*4096 a5*4096", 0, "");
-	expect("93 09 " LAST_20T " 00 00 00 01", "", 0, "");
-	expect("9e 12 " LAST_20T " 00 00 00 18", "", 24,
-	       "00 00 00 14 00*4 " LAST_20T " 00 00 00 01 01");
-	expect("88 00 " LAST_20T " 00 00 00 01", "", 4096, "00*4096");
-	expect("48 02", "", 0, "");
-	expect("04", "", 0, "");
+	return fd;
+}
+
+static void stop_on_sparse_file(int fd)
+{
 	t_disk_remove(1);
 	t_disk_stop();
 	close(fd);
+}
+
+T_TEST(sparse_file_of_20_tib)
+{
+	int fd = start_on_sparse_file(4096);
+
+	expect("9e 10 00*11 20", "", 32, LAST_33 " 00 00 10 00");
+	expect("8a 00 " LAST_33 " 00 00 00 01", "5a*4096", 0, "");
+	expect("88 00 " LAST_33 " 00 00 00 01", "", 4096, "5a*4096");
+	expect("9e 12 " LAST_33 " 00 00 00 18", "", 24,
+	       "00 00 00 14 00*4 " LAST_33 " 00 00 00 01 00");
+	expect("9e 12 00 00 00 01 3f ff ff fe 00 00 00 18", "", 24,
+	       "00 00 00 14 00*4 00 00 00 01 3f ff ff fe 00 00 00 01 01");
+	expect("89 00 " LAST_33 " 00 00 00 01", "5a*4096 a5*4096", 0, "");
+	expect("93 09 " LAST_33 " 00 00 00 01", "", 0, "");
+	expect("9e 12 " LAST_33 " 00 00 00 18", "", 24,
+	       "00 00 00 14 00*4 " LAST_33 " 00 00 00 01 01");
+	expect("88 00 " LAST_33 " 00 00 00 01", "", 4096, "00*4096");
+	stop_on_sparse_file(fd);
+}
+
+/* Each goes over all bytes in pieces of some MiB: blocks of 512 make that an
+ * eighth of the work. */
+T_TEST(sparse_file_is_erased_to_its_end)
+{
+	static const char *const erase[] = { "48 02", "04" };
+	int fd = start_on_sparse_file(512);
+
+	for (unsigned int i = 0; i < 2; i++) {
+		expect("8a 00 " LAST_33 " 00 00 00 01", "5a*512", 0, "");
+		expect(erase[i], "", 0, "");
+		expect("88 00 " LAST_33 " 00 00 00 01", "", 512, "00*512");
+	}
+	stop_on_sparse_file(fd);
 }
 
 /* ---- LUNs ---- */
