@@ -295,6 +295,7 @@ int rados_watch3(rados_ioctx_t io, const char *o, uint64_t *cookie,
 		 uint32_t timeout, void *arg)
 {
 	t_ceph.heard = watchcb;
+	t_ceph.watch_failed = watcherrcb;
 	t_ceph.heard_user = arg;
 	return answer("rados_watch3");
 }

@@ -85,6 +85,7 @@ struct t_ceph {
 	void *changed_user;
 	/* The watch of messages, and the answers to them. */
 	rados_watchcb2_t heard;
+	rados_watcherrcb_t watch_failed;
 	void *heard_user;
 	const char *last_message; /* of another gateway, in the flush */
 	sem_t acked;

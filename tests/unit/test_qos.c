@@ -280,6 +280,8 @@ static const struct qos_row qos_rows[] = {
 		.iops = 200,
 		.clients = { LARGE(0), SMALL(1, 1) },
 		.least = { 90, 90 },
+		/* When a turn ends, the next queue is woken. */
+		.longest_ms = { 400, 20 },
 	},
 	{
 		.name = "what one client leaves the other one gets",

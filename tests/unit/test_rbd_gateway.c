@@ -315,19 +315,42 @@ T_ROWS(beat, beat_rows)
 	stop();
 }
 
+/* The pauses between turns of the thread are longer than the test. */
+static void start_with_long_pauses(void)
+{
+	begin();
+	later_ms = 3600000;
+	start_as(/* active= */ true);
+}
+
 /* A beat of another one makes the active one look at its lock. */
 T_TEST(claim_is_checked)
 {
-	start();
+	start_with_long_pauses();
 	hear(OTHER, "2");
 	let_it_turn();
 	assert_int_equal(gw.state, RBDP_ACTIVE);
 	assert_int_equal(active_one(), 1);
 	t_ceph.lost = true;
 	hear(OTHER, "2");
-	while (gw.state != RBDP_STANDBY)
-		t_host_turn(&host);
+	while (gw.state == RBDP_ACTIVE)
+		t_host_poll(&host, 1);
+	let_it_turn();
+	assert_int_equal(gw.state, RBDP_STANDBY);
 	assert_non_null(strstr(host.log, "another target has taken"));
+	stop();
+}
+
+/* Until there is another watch, nobody would hear of a takeover. */
+T_TEST(broken_watch_is_made_again_at_once)
+{
+	start_with_long_pauses();
+	let_it_turn();
+	t_ceph.watch_failed(&gw, 1, -ENOTCONN);
+	while (gw.watch_is_broken)
+		t_host_poll(&host, 1);
+	let_it_turn();
+	assert_true(gw.has_watch);
 	stop();
 }
 

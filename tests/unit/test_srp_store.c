@@ -255,6 +255,8 @@ static const struct io_row {
 	  "R131072@0 R131072@131072 R512@262144" },
 	{ "a read whose second piece fails", RBP_READ, 0, 0, 3 * PIECE, 2, -EIO,
 	  -EIO, PIECE, "R131072@0 R131072@131072" },
+	{ "a read that the target does not support", RBP_READ, 0, 512, 4096, 1,
+	  -EOPNOTSUPP, -EOPNOTSUPP, 0, "R4096@512" },
 	{ "a write", RBP_WRITE, 0, 512, 4096, 0, 0, 0, 0, "W4096@512" },
 	{ "a write in pieces, stable", RBP_WRITE, RBP_FUA, 0, PIECE + 512, 0, 0,
 	  0, 0, "W131072@0! W512@131072!" },
@@ -436,6 +438,8 @@ T_TEST(volume_grows)
 	uint64_t bytes = 0;
 
 	start();
+	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
+	assert_int_equal(bytes, DISK_LEN);
 	t_srpi_run(target, grow);
 	assert_int_equal(host.resized_cnt, 1);
 	assert_int_equal(host.plugin->measure(host.volume, &bytes), 0);
