@@ -309,6 +309,25 @@ T_TEST(first_login_to_come_back_is_given_up_early)
 	t_session_free(t);
 }
 
+/* Pauses grow from loss to loss, but begin anew after a connection that has
+ * stood for a while. */
+T_TEST(pauses_begin_anew_after_a_connection_that_stood)
+{
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+	const unsigned int *next_ms = &t->session->reconnect.pause_ms;
+	unsigned int first_ms;
+
+	t->session->options.reconnect_delay_ms = 60000;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	first_ms = *next_ms;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_true(*next_ms > first_ms);
+	reactor_skip(t->ctx->reactor, 60000);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(*next_ms, first_ms);
+	t_session_free(t);
+}
+
 /* ---- requests from the target ---- */
 
 /* The SEND of the first answer may complete after the target, which has the

@@ -242,6 +242,19 @@ T_TEST(io_waits_for_an_active_address)
 	t_session_free(t);
 }
 
+/* Otherwise nothing would slow down attempts while no address can be used. */
+T_TEST(there_is_a_pause_after_each_round)
+{
+	static struct srpi_session s = { .paths.cnt = 3 };
+
+	ini_paths_outage(&s, /* stood= */ true);
+	for (int round = 0; round < 3; round++) {
+		assert_true(ini_paths_quick(&s));
+		assert_true(ini_paths_quick(&s));
+		assert_false(ini_paths_quick(&s));
+	}
+}
+
 T_TEST(session_without_the_volume_is_lost)
 {
 	const struct t_session_options b = {
