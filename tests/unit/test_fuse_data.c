@@ -1131,6 +1131,9 @@ T_TEST(map_that_does_not_come_is_not_waited_for)
 	t_srpi_let_go(r->target);
 	assert_false(rig_settle(r));
 	assert_int_equal(blocks(r), 1);
+	/* The next one is. */
+	assert_int_equal(rig_write(r, fh, 0, payload(), 1024), 0);
+	assert_int_equal(blocks(r), 2);
 	rig_free(r);
 }
 
