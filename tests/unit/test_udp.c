@@ -136,6 +136,11 @@ T_TEST(datagram_that_is_too_long_is_told)
 	assert_int_equal(poll(&fd, 1, -1), 1);
 	assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer), -EMSGSIZE);
 	assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer), 0);
+	peer = peer_at(addr);
+	assert_int_equal(dgram_send(d, &peer, HELLO, sizeof(buf)), 0);
+	assert_int_equal(poll(&fd, 1, -1), 1);
+	assert_int_equal(dgram_receive(d, buf, sizeof(buf), &peer),
+			 sizeof(buf));
 	dgram_close(d);
 }
 
