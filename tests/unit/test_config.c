@@ -48,7 +48,7 @@ static const struct form_case {
 	const char *to;
 } form_cases[] = {
 	{ "nothing", "{}", "{}" },
-	{ "a comment of each kind", "// a\n  # b\n{}\n# c", "{}" },
+	{ "a comment of each kind", "// a\n//\n  # b\n{}\n# c", "{}" },
 	{ "what looks like a comment in a text",
 	  "{\"backing\":[\"#a\",\"//b\"]}",
 	  "{\"backing\":[{\"store\":\"#a\"},{\"store\":\"//b\"}]}" },
@@ -270,7 +270,7 @@ T_ROWS(is_no_json, text_cases)
 
 T_TEST(brackets_in_texts_do_not_nest)
 {
-	static const char text[] = "[\"[[[[[[[[[[[[[[[[[[[[[[\\\"[[\"]";
+	static const char text[] = "[\"[[\\\"[[[[[[[[[[[[[[[[[[[[[[\"]";
 
 	assert_true(config_text_is_flat(text, strlen(text)));
 }

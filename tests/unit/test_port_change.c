@@ -104,6 +104,15 @@ static unsigned int reported_luns(struct t_ini *ch)
 	return rig_of(ch)->mem[3] / 8;
 }
 
+/* Returns how many volumes the only initiator sees, for who asks the target. */
+static unsigned int session_volumes(const struct rig *rig)
+{
+	struct port_session session;
+
+	assert_int_equal(port_sessions(&rig->target.port, &session, 1), 1);
+	return session.volumes;
+}
+
 /* ---- */
 
 T_TEST(idle_volume_goes_and_comes)
@@ -121,6 +130,7 @@ T_TEST(idle_volume_goes_and_comes)
 	assert_int_equal(reported_luns(ch), 1);
 	detach(&l);
 	assert_null(port_volume_user(&rig->target.port, l.vol));
+	assert_int_equal(session_volumes(rig), 1);
 	assert_int_equal(rig_clear_ua(ch, RIG_DISK, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_REPORTED_LUNS_CHANGED);
 	expect_sense(ch, test_unit(ch, RIG_RAM), SCSI_ASC_LUN_NOT_SUPPORTED);
@@ -131,6 +141,7 @@ T_TEST(idle_volume_goes_and_comes)
 	assert_int_equal(rig_clear_ua(ch, RIG_RAM, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_POWER_ON);
 	assert_int_equal(reported_luns(ch), 2);
+	assert_int_equal(session_volumes(rig), 2);
 	rig_destroy(rig);
 }
 
