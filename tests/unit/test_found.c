@@ -104,7 +104,9 @@ static void set_record(struct found_record *r)
 {
 	struct sockaddr_in *addr;
 
-	*r = (struct found_record){ .instance = "storage", .address_cnt = 1 };
+	*r = (struct found_record){ .instance = "storage",
+				    .carriers = 1u << DGRAM_MULTICAST,
+				    .address_cnt = 1 };
 	addr = (void *)&r->addresses[0].addr;
 	r->id = srp_port_id_make(1, 2);
 	r->addresses[0].kind = XP_TCP;
@@ -126,6 +128,7 @@ T_TEST(target_is_the_same_in_another_process)
 			    "srp+tcp://10.0.0.1:5555");
 	found_pack(there.targets[0], &again);
 	assert_memory_equal(&again.id, &r.id, sizeof(r.id));
+	assert_int_equal(again.carriers, r.carriers);
 	assert_memory_equal(&again.addresses[0].addr, &r.addresses[0].addr,
 			    sizeof(r.addresses[0].addr));
 	/* The same identifier again would be a second link. */
