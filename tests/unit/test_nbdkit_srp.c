@@ -512,8 +512,15 @@ static void flush_of_two(const void *arg)
 	T_MUST(strstr(world.shared->error,
 		      "a flush that another client asked for has failed"));
 	T_MUST(!world.plugin->flush(b, 0));
-	/* This one has written nothing. */
+	/* This one has written nothing, */
 	T_MUST(!world.plugin->flush(c, 0));
+	T_MUST(!world.plugin->flush(a, 0));
+	/* and this one nothing that is not stable. */
+	T_MUST(!world.plugin->pwrite(a, buf, 512, 0, 0));
+	T_MUST(!world.plugin->flush(a, 0));
+	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
+	world.target->fail_nth = world.target->cnt + 1;
+	T_MUST(world.plugin->flush(b, 0) == -1);
 	T_MUST(!world.plugin->flush(a, 0));
 	world.plugin->close(a);
 	world.plugin->close(b);
