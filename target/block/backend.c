@@ -572,6 +572,15 @@ int backend_sync(struct backend *be)
 	return 0;
 }
 
+int backend_grow(struct backend *be, uint64_t bytes)
+{
+	for (; be; be = be->below) {
+		if (be->type && be->type->grow)
+			return be->type->grow(be->v, bytes);
+	}
+	return -EINVAL;
+}
+
 uint64_t backend_used(struct backend *be)
 {
 	uint64_t size = be->info.size;

@@ -32,6 +32,7 @@
 #include "target/block/store_id.h"
 
 struct fault_options;
+struct given_file;
 struct plugin_spec;
 struct plugin_threads;
 
@@ -125,6 +126,10 @@ struct backend_type {
 	 * or -errno. NULL: there is nothing to do, or the backend below does
 	 * it. */
 	int (*sync)(void *v);
+	/* Makes the store @bytes long. Blocks. Thread: any. 0, or -errno: -EINVAL
+	 * if it cannot grow, -ERANGE if it would become smaller. NULL: the same,
+	 * or the backend below does it. */
+	int (*grow)(void *v, uint64_t bytes);
 };
 
 struct backend_options {
@@ -134,6 +139,9 @@ struct backend_options {
 	const struct plugin_spec *plugin;   /* of backend_plugin: which one */
 	struct backend *below;		    /* of a layer; NULL: a store */
 	const struct fault_options *faults; /* of backend_fault */
+	/* Of backend_file: open files of path, which the store takes: one for
+	 * I/O, and one for each worker. NULL: it opens path. */
+	struct given_file *given;
 	bool read_only;
 	int direct;	     /* O_DIRECT: 1 on, 0 off, -1 whatever is best */
 	bool write_through;  /* every write is stable before it is done */
@@ -253,6 +261,9 @@ void backend_detach(struct backend *be, struct block_worker *w);
 
 /* See backend_type.sync. Thread: setup. */
 int backend_sync(struct backend *be);
+
+/* See backend_type.grow. */
+int backend_grow(struct backend *be, uint64_t bytes);
 
 /* Bytes that the store uses now. If it cannot tell: all bytes. */
 uint64_t backend_used(struct backend *be);

@@ -28,12 +28,13 @@ static bool backing_of(const char *dir, struct stat *ret)
 	return !stat(path, ret);
 }
 
-/* The kernel refuses O_EXCL if the device or a part of it is in use. */
+/* The kernel refuses O_EXCL if the device or a part of it is in use. A process that may
+ * not ask takes it for used. */
 static bool is_claimed(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
 
-	return fd < 0 && errno == EBUSY;
+	return fd < 0 && (errno == EBUSY || errno == EACCES);
 }
 
 bool loop_in_use(const struct stat *file, char ret_name[LOOP_NAME_MAX])

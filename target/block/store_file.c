@@ -477,17 +477,40 @@ static void file_submit(void *v, struct rbp_io *io)
 	}
 }
 
-/* Through the open file of the writes, so that these do not see an old error
- * either. */
-static int file_sync(void *v)
+static int store_file_sync_one(int fd)
 {
-	const struct file_store *file = v;
 	int err;
 
 	do {
-		err = fdatasync(file->fd) ? -errno : 0;
+		err = fdatasync(fd) ? -errno : 0;
 	} while (err == -EINTR);
 	return err;
+}
+
+/* Through the open file of the writes, so that these do not see an old error
+ * either; and through those of flushes that are open already. */
+static int file_sync(void *v)
+{
+	const struct file_store *file = v;
+	int err = store_file_sync_one(file->fd);
+
+	for (unsigned int i = 0; i < file->flush_fd_cnt; i++)
+		store_file_sync_one(file->flush_fds[i]);
+	return err;
+}
+
+static int file_grow(void *v, uint64_t bytes)
+{
+	const struct file_store *file = v;
+	struct stat st;
+
+	if (fstat(file->fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || file->read_only)
+		return -EINVAL;
+	if ((uint64_t)st.st_size > bytes)
+		return -ERANGE;
+	return ftruncate(file->fd, (off_t)bytes) ? -errno : 0;
 }
 
 /* Opens the same file once more, even if its name has changed. */
@@ -499,6 +522,12 @@ static int reopen(int fd)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	again = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	return again < 0 ? -errno : again;
+}
+
+static int store_file_flush_fd(struct file_store *file)
+{
+	return file->flush_fd_cnt ? file->flush_fds[--file->flush_fd_cnt]
+				  : reopen(file->fd);
 }
 
 static void store_file_thread_taken(struct reactor_op *op, int res,
@@ -542,7 +571,7 @@ static int file_queue_add(void *v, struct rbp_queue *queue, void **ret)
 	fw->file = file;
 	fw->worker = w;
 	fw->flush_op.done = store_file_flush_done;
-	fw->flush_fd = reopen(file->fd);
+	fw->flush_fd = store_file_flush_fd(file);
 	if (fw->flush_fd < 0) {
 		int err = fw->flush_fd;
 
@@ -571,9 +600,7 @@ static void store_file_file_close(void *v)
 	struct file_store *file = v;
 
 	store_file_tell_of_end(file);
-	close(file->fd);
-	free(file->path);
-	free(file);
+	store_file_free(file);
 }
 
 static int file_measure(void *v, uint64_t *ret_size)
@@ -621,4 +648,5 @@ const struct backend_type backend_file = {
 	},
 	.location = BACKEND_AT_PATH,
 	.sync = file_sync,
+	.grow = file_grow,
 };

@@ -43,6 +43,10 @@ struct file_io {
 struct file_store {
 	char *path; /* for messages */
 	int fd;
+	/* Open files for flushes that came with fd. Without them, it is opened
+	 * once more for each worker. */
+	int flush_fds[BLOCK_WORKERS_MAX];
+	unsigned int flush_fd_cnt;
 	bool read_only;
 	bool can_punch;
 	uint64_t bytes; /* when it was opened */
@@ -64,5 +68,8 @@ struct file_store {
 int file_store_open(struct rbp_vol *vol, const char *location,
 		    const struct rbp_arg *args, void **ret_v,
 		    struct rbp_info *info, char *msg, size_t msg_len);
+
+/* Closes all that it has open. */
+void store_file_free(struct file_store *file);
 
 #endif

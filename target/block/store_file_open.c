@@ -16,6 +16,7 @@
 #include "target/block/store_file.h"
 #include "base/cleanup.h"
 #include "base/file_lock.h"
+#include "base/given_files.h"
 #include "base/log.h"
 #include "target/block/loop_use.h"
 
@@ -47,16 +48,50 @@ static int store_file_fail(const struct open_call *c, int err, const char *fmt,
 	return err;
 }
 
+/* One device has many names. */
+static bool is_same(const struct stat *one, const struct stat *two)
+{
+	if (S_ISBLK(one->st_mode) && S_ISBLK(two->st_mode))
+		return one->st_rdev == two->st_rdev;
+	return one->st_dev == two->st_dev && one->st_ino == two->st_ino;
+}
+
+/* Whoever opened the file may have another view of the files: in a container, for
+ * example. After a restart, the path alone counts. If this process may not look at it,
+ * the open file is all it knows. */
+static int store_file_look(struct open_call *c)
+{
+	const struct given_file *given = c->opt->given;
+	struct stat st;
+
+	if (given && fstat(given->fds[0], &st))
+		return store_file_fail(c, -errno, "%s", strerror(errno));
+	if (stat(c->opt->path, &c->st) == 0)
+		return !given || is_same(&st, &c->st)
+			       ? 0
+			       : store_file_fail(
+					 c, -ESTALE,
+					 "is another file for the target than "
+					 "for the program that opened it; do "
+					 "they see the same directories?");
+	if (given && errno == EACCES)
+		c->st = st;
+	else if (errno == ENOENT)
+		return store_file_fail(c, -ENOENT,
+				       "does not exist; make it with: truncate "
+				       "-s 1G %s",
+				       c->opt->path);
+	else
+		return store_file_fail(c, -errno, "%s", strerror(errno));
+	return 0;
+}
+
 static int check_kind(struct open_call *c)
 {
-	if (stat(c->opt->path, &c->st)) {
-		if (errno == ENOENT)
-			return store_file_fail(c, -ENOENT,
-					       "does not exist; make it with: "
-					       "truncate -s 1G %s",
-					       c->opt->path);
-		return store_file_fail(c, -errno, "%s", strerror(errno));
-	}
+	int err = store_file_look(c);
+
+	if (err)
+		return err;
 	if (S_ISDIR(c->st.st_mode))
 		return store_file_fail(
 			c, -EISDIR,
@@ -167,7 +202,11 @@ static int refuse_what_lasts(const struct open_call *c)
 static int explain_open(const struct open_call *c, int err)
 {
 	const char *hint = "";
+	bool may_be_used = S_ISBLK(c->st.st_mode) && !c->opt->read_only;
+	int why = may_be_used ? refuse_what_lasts(c) : 0;
 
+	if (why)
+		return why;
 	/* Units of systemd make file systems read-only (ProtectSystem=). */
 	if (!c->opt->read_only && err == EROFS)
 		hint = "; under systemd, name its directory in ReadWritePaths= "
@@ -226,6 +265,67 @@ static int open_when_free(const struct open_call *c, int *ret_fd)
 		return explain_open(c, errno);
 	*ret_fd = fd;
 	return 0;
+}
+
+/* The descriptor may be used as one that this process opens. */
+static int store_file_check_given(const struct open_call *c, int fd,
+				  bool writes)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (flags < 0 || fstat(fd, &st))
+		return store_file_fail(c, -errno, "%s", strerror(errno));
+	if (!is_same(&st, &c->st) || flags & O_PATH ||
+	    (flags & O_ACCMODE) == O_WRONLY ||
+	    (writes && (flags & O_ACCMODE) != O_RDWR))
+		return store_file_fail(c, -EBADF, "was not opened for %s",
+				       writes ? "reading and writing"
+					      : "reading");
+	/* O_APPEND moves writes. */
+	if (fcntl(fd, F_SETFL, 0))
+		return store_file_fail(c, -errno, "cannot be used: %s",
+				       strerror(errno));
+	return 0;
+}
+
+/* It is served now, but by the path it may not be at the next start. */
+static void store_file_warn_of_rights(const struct open_call *c)
+{
+	int mode = c->opt->read_only ? R_OK : R_OK | W_OK;
+
+	if (faccessat(AT_FDCWD, c->opt->path, mode, AT_EACCESS))
+		log_warn("%s: served, because rdma-ctl could open it; the "
+			 "target itself cannot (%s), and will not start again "
+			 "with it: give it to its user%s",
+			 c->opt->path, strerror(errno),
+			 errno == EPERM ? ", or name it in DeviceAllow= of the "
+					  "unit"
+					: "");
+}
+
+/* Takes the open files, also if it fails. */
+static int store_file_take(const struct open_call *c, struct file_store *file)
+{
+	struct given_file *given = c->opt->given;
+	int err;
+
+	file->fd = given->fds[0];
+	for (unsigned int i = 1; i < given->cnt; i++) {
+		if (file->flush_fd_cnt < BLOCK_WORKERS_MAX)
+			file->flush_fds[file->flush_fd_cnt++] = given->fds[i];
+		else
+			close(given->fds[i]);
+	}
+	given->cnt = 0;
+	err = store_file_check_given(c, file->fd, !c->opt->read_only);
+	for (unsigned int i = 0; i < file->flush_fd_cnt && !err; i++)
+		err = store_file_check_given(c, file->flush_fds[i], false);
+	if (!err && !c->opt->read_only && S_ISBLK(c->st.st_mode))
+		err = refuse_what_lasts(c);
+	if (!err)
+		store_file_warn_of_rights(c);
+	return err;
 }
 
 static int lock_file(const struct open_call *c, int fd)
@@ -548,7 +648,8 @@ static int open_and_describe(struct open_call *c, struct file_store *file)
 	int err = check_kind(c);
 
 	if (!err)
-		err = open_when_free(c, &file->fd);
+		err = c->opt->given ? store_file_take(c, file)
+				    : open_when_free(c, &file->fd);
 	if (!err)
 		err = lock_file(c, file->fd);
 	/* The file that was opened, even if its name belongs to another one
@@ -562,6 +663,16 @@ static int open_and_describe(struct open_call *c, struct file_store *file)
 	if (!err)
 		err = store_file_describe(c, file);
 	return err;
+}
+
+void store_file_free(struct file_store *file)
+{
+	while (file->flush_fd_cnt)
+		close(file->flush_fds[--file->flush_fd_cnt]);
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+	free(file);
 }
 
 int file_store_open(struct rbp_vol *vol, const char *location,
@@ -585,10 +696,7 @@ int file_store_open(struct rbp_vol *vol, const char *location,
 	err = file->path ? open_and_describe(&c, file)
 			 : store_file_fail(&c, -ENOMEM, "out of memory");
 	if (err) {
-		if (file->fd >= 0)
-			close(file->fd);
-		free(file->path);
-		free(file);
+		store_file_free(file);
 		return err;
 	}
 	*ret_v = file;

@@ -265,6 +265,7 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 	struct backend_options opt = {
 		.path = spec->path,
 		.plugin = &spec->plugin,
+		.given = spec->given,
 		.read_only = spec->read_only,
 		.direct = spec->direct,
 		.write_through = spec->write_through,

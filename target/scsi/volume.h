@@ -48,6 +48,7 @@ struct volume_spec {
 	struct plugin_spec plugin; /* of backend_plugin */
 	unsigned int layer_cnt;
 	struct plugin_spec layers[VOLUME_LAYERS_MAX]; /* lowest first */
+	struct given_file *given; /* see backend_options; NULL after parsing */
 };
 
 /* The options of a SPEC; volume_spec_parse() stores them in a volume_spec. */

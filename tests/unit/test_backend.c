@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/given_files.h"
 #include "target/port/worker.h"
 
 #define KIB	1024u
@@ -384,6 +385,88 @@ T_TEST(lock_ends_with_the_process)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	open_with(&backend_file, &opt);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	finish();
+}
+
+/* ---- files that were opened elsewhere ---- */
+
+struct given_row {
+	const char *name;
+	int flags; /* of the first descriptor */
+	int flush_flags;
+	bool other; /* it is open to another file */
+	bool read_only;
+	int err;
+};
+
+static const struct given_row given_rows[] = {
+	{ "for reading and writing", O_RDWR, O_RDONLY },
+	{ "with O_APPEND, which is taken away", O_RDWR | O_APPEND, O_RDONLY },
+	{ "for reading, of a read-only volume", O_RDONLY, O_RDONLY, false,
+	  true },
+	{ "for reading", O_RDONLY, O_RDONLY, false, false, -EBADF },
+	{ "for writing", O_WRONLY, O_RDONLY, false, true, -EBADF },
+	{ "for nothing", O_PATH, O_RDONLY, false, true, -EBADF },
+	{ "for flushes: for nothing", O_RDWR, O_PATH, false, false, -EBADF },
+	{ "of another file", O_RDWR, O_RDONLY, true, false, -ESTALE },
+};
+
+static bool is_closed(int fd)
+{
+	return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
+}
+
+T_ROWS(given_file_is_checked, given_rows)
+{
+	const struct given_row *row = *state;
+	struct given_file given = { .cnt = 2 };
+	struct backend_options opt;
+	struct error e = { 0 };
+	int fds[2];
+
+	make_file(8 * MIB);
+	opt = file_options();
+	opt.read_only = row->read_only;
+	opt.given = &given;
+	fds[0] = open(row->other ? "/proc/self/exe" : bench.path,
+		      row->other ? O_RDONLY : row->flags);
+	fds[1] = open(bench.path, row->flush_flags);
+	memcpy(given.fds, fds, sizeof(fds));
+	if (row->err) {
+		assert_int_equal(
+			backend_open(&backend_file, &opt, &bench.be, &e),
+			row->err);
+		bench.be = NULL;
+	} else {
+		open_with(&backend_file, &opt);
+		assert_int_equal(fcntl(fds[0], F_GETFL) & O_APPEND, 0);
+		assert_int_equal(run_io(RBP_READ, 0, 4096, false), 0);
+		assert_int_equal(run_io(RBP_FLUSH, 0, 0, false), 0);
+	}
+	finish();
+	for (unsigned int i = 0; i < given.cnt; i++)
+		close(given.fds[i]);
+	assert_true(is_closed(fds[0]) && is_closed(fds[1]));
+}
+
+/* The rights of whoever has opened it decide. */
+T_TEST(given_file_needs_no_rights)
+{
+	struct given_file given = { .cnt = 2 };
+	struct backend_options opt;
+	uid_t me = geteuid();
+
+	make_file(8 * MIB);
+	assert_int_equal(chmod(bench.path, 0600), 0);
+	opt = file_options();
+	opt.given = &given;
+	given.fds[0] = open(bench.path, O_RDWR);
+	given.fds[1] = open(bench.path, O_RDONLY);
+	if (!me)
+		assert_int_equal(seteuid(65534), 0);
+	open_with(&backend_file, &opt);
+	assert_int_equal(run_io(RBP_FLUSH, 0, 0, false), 0);
+	assert_int_equal(seteuid(me), 0);
 	finish();
 }
 
