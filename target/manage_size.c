@@ -27,27 +27,26 @@ static bool manage_is_its_file(const struct volume *vol, const struct stat *st)
 static int manage_grow_file(const struct volume *vol, uint64_t bytes,
 			    struct error *e)
 {
-	_cleanup_close_ int fd = open(vol->path, O_WRONLY | O_CLOEXEC);
 	struct stat st;
+	int err;
 
-	if (fd < 0 || fstat(fd, &st))
+	if (stat(vol->path, &st))
 		return error_set(e, -errno, "%s: %s", vol->path,
 				 strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return error_set(e, -EINVAL,
-				 "%s is no regular file; make it larger by its "
-				 "own means, then leave out the size",
-				 vol->path);
 	if (!manage_is_its_file(vol, &st))
 		return error_set(e, -ESTALE, MANAGE_SIZE_OTHER_FILE);
-	if ((uint64_t)st.st_size > bytes)
-		return error_set(e, -EINVAL,
-				 "it would become smaller than its %lld bytes",
-				 (long long)st.st_size);
-	if (ftruncate(fd, (off_t)bytes))
-		return error_set(e, -errno, "%s: %s", vol->path,
-				 strerror(errno));
-	return 0;
+	err = backend_grow(vol->dev.backend, bytes);
+	if (err == -EINVAL)
+		error_set(e, err,
+			  "%s is no regular file, or is served read-only; make "
+			  "it larger by its own means, then leave out the size",
+			  vol->path);
+	else if (err == -ERANGE)
+		error_set(e, err, "it would become smaller than its %lld bytes",
+			  (long long)st.st_size);
+	else if (err)
+		error_set(e, err, "%s: %s", vol->path, strerror(-err));
+	return err;
 }
 
 static bool manage_is_at_path(const struct manage *m, const char *name)
