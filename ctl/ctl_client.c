@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/given_files.h"
+
 #define CTL_INTERFACE "org.rdmablock.target"
 
 /* An answer may be long, and its sender is trusted as far as this. Bytes. */
@@ -44,15 +46,6 @@ static void ctl_explain_connect(const char *path, int err, struct error *e)
 			path, reason, path);
 }
 
-/* A connection to a target. */
-struct ctl_link {
-	const struct ctl_options *opt;
-	int fd; /* -1: none */
-	char *buf;
-	size_t size;
-	size_t len; /* received */
-};
-
 /* A target that is stopped accepts nothing: its queue may be full. */
 static void ctl_limit_connect(int fd, int ms)
 {
@@ -82,29 +75,30 @@ static int ctl_connect(const struct ctl_options *opt, struct error *e)
 	return -1;
 }
 
-static int ctl_link_open(struct ctl_link *l, const struct ctl_options *opt,
-			 struct error *e)
+int ctl_link_open(struct ctl_link *l, const struct ctl_options *opt,
+		  struct error *e)
 {
 	*l = (struct ctl_link){ .opt = opt, .fd = ctl_connect(opt, e) };
 	return l->fd < 0 ? e->err : 0;
 }
 
-static void ctl_link_close(struct ctl_link *l)
+void ctl_link_close(struct ctl_link *l)
 {
 	if (l->fd >= 0)
 		close(l->fd);
 	free(l->buf);
 }
 
-static bool ctl_send(int fd, const char *text)
+static bool ctl_send(int fd, const char *text, const int *fds, unsigned int cnt)
 {
 	size_t len = strlen(text) + 1;
 
 	while (len > 0) {
-		ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
+		ssize_t n = given_files_send(fd, text, len, fds, cnt);
 
 		if (n <= 0)
 			return false;
+		cnt = 0;
 		text += n;
 		len -= (size_t)n;
 	}
@@ -129,7 +123,8 @@ static bool ctl_is_alive(const struct ctl_options *opt)
 	bool alive = false;
 
 	if (ctl_link_open(&l, opt, &ignored) == 0)
-		alive = ctl_send(l.fd, question) && ctl_is_readable(&l);
+		alive = ctl_send(l.fd, question, NULL, 0) &&
+			ctl_is_readable(&l);
 	ctl_link_close(&l);
 	return alive;
 }
@@ -202,26 +197,27 @@ static json_t *ctl_next(struct ctl_link *l, struct error *e)
 	return message;
 }
 
-/* Takes over @in. */
-static int ctl_ask(struct ctl_link *l, const char *method, json_t *in,
-		   bool more, struct error *e)
+static int ctl_ask(struct ctl_link *l, json_t *call, const int *fds,
+		   unsigned int cnt, struct error *e)
 {
-	char name[128];
-	json_t *call;
-	char *text;
+	char *text = call ? json_dumps(call, JSON_COMPACT) : NULL;
 	int err = 0;
 
-	snprintf(name, sizeof(name), "%s.%s", CTL_INTERFACE, method);
-	call = json_pack("{s:s, s:o}", "method", name, "parameters", in);
-	if (more)
-		json_object_set_new(call, "more", json_true());
-	text = call ? json_dumps(call, JSON_COMPACT) : NULL;
-	if (!text || !ctl_send(l->fd, text))
+	if (!text || !ctl_send(l->fd, text, fds, cnt))
 		err = text && errno == EAGAIN ? ctl_explain_silence(l, e)
 					      : ctl_explain_end(l, e);
 	json_decref(call);
 	free(text);
 	return err;
+}
+
+/* Takes over @in. */
+static json_t *ctl_make_call(const char *method, json_t *in)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s.%s", CTL_INTERFACE, method);
+	return json_pack("{s:s, s:o}", "method", name, "parameters", in);
 }
 
 static const char *ctl_text(const json_t *of, const char *key)
@@ -265,20 +261,31 @@ static enum ctl_exit ctl_take(json_t *message, json_t **ret_out,
 	return error ? CTL_REFUSED : CTL_DONE;
 }
 
+enum ctl_exit ctl_link_call(struct ctl_link *l, const char *method, json_t *in,
+			    const int *fds, unsigned int cnt, json_t **ret_out,
+			    struct error *e)
+{
+	enum ctl_exit code = CTL_UNREACHABLE;
+	json_t *message = NULL;
+
+	if (ctl_ask(l, ctl_make_call(method, in), fds, cnt, e) == 0)
+		message = ctl_next(l, e);
+	if (message)
+		code = ctl_take(message, ret_out, e);
+	json_decref(message);
+	return code;
+}
+
 enum ctl_exit ctl_call(const struct ctl_options *opt, const char *method,
 		       json_t *in, json_t **ret_out, struct error *e)
 {
 	enum ctl_exit code = CTL_UNREACHABLE;
-	json_t *message = NULL;
 	struct ctl_link l;
 
 	if (ctl_link_open(&l, opt, e))
 		json_decref(in);
-	else if (ctl_ask(&l, method, in, /* more= */ false, e) == 0)
-		message = ctl_next(&l, e);
-	if (message)
-		code = ctl_take(message, ret_out, e);
-	json_decref(message);
+	else
+		code = ctl_link_call(&l, method, in, NULL, 0, ret_out, e);
 	ctl_link_close(&l);
 	return code;
 }
@@ -301,14 +308,16 @@ enum ctl_exit ctl_follow(const struct ctl_options *opt, const char *method,
 			 json_t *in, bool (*take)(const json_t *out),
 			 struct error *e)
 {
+	json_t *call = ctl_make_call(method, in);
 	enum ctl_exit code = CTL_UNREACHABLE;
 	struct ctl_link l;
 	bool more = true;
 
+	json_object_set_new(call, "more", json_true());
 	if (ctl_link_open(&l, opt, e)) {
-		json_decref(in);
+		json_decref(call);
 		more = false;
-	} else if (ctl_ask(&l, method, in, /* more= */ true, e)) {
+	} else if (ctl_ask(&l, call, NULL, 0, e)) {
 		more = false;
 	}
 	while (more) {

@@ -17,6 +17,25 @@ enum ctl_exit {
 	CTL_DIFFERENT = 4,   /* diff: there are differences */
 };
 
+/* A connection to a target. */
+struct ctl_link {
+	const struct ctl_options *opt;
+	int fd; /* -1: none */
+	char *buf;
+	size_t size;
+	size_t len; /* received */
+};
+
+/* Always close it. 0, or -errno with one line in @e. */
+int ctl_link_open(struct ctl_link *l, const struct ctl_options *opt,
+		  struct error *e);
+void ctl_link_close(struct ctl_link *l);
+
+/* ctl_call() on this connection. @cnt descriptors go with the call. */
+enum ctl_exit ctl_link_call(struct ctl_link *l, const char *method, json_t *in,
+			    const int *fds, unsigned int cnt, json_t **ret_out,
+			    struct error *e);
+
 /*
  * Calls @method of the target at the socket of @opt with @in, which is taken over.
  * *ret_out, to be freed, are the parameters of the answer. Otherwise @e has one line.

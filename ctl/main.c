@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/std_files.h"
 #include "ctl/ctl_client.h"
+#include "ctl/ctl_give.h"
 #include "ctl/ctl_options.h"
 #include "ctl/ctl_print.h"
 #include "ctl/ctl_top.h"
@@ -26,6 +27,8 @@ struct ctl_args {
 	void (*print_json)(const json_t *out); /* for --json */
 	const char *
 		only; /* the volume of the configuration that is shown; NULL: all */
+	bool gives;   /* files of: */
+	json_t *vols; /* to be freed; NULL: of the target's configuration file */
 };
 
 struct ctl_verb {
@@ -62,8 +65,11 @@ static json_t *make_volume(struct ctl_args *a)
 	json_decref(spec);
 	if (!vol)
 		return json_pack("{ss}", "volume", a->arg[0]);
-	if (!err)
+	if (!err) {
+		a->gives = true;
+		a->vols = json_pack("[O]", vol);
 		return json_pack("{so}", "volume", vol);
+	}
 	log_error("%s: no working directory: %s", a->arg[0], strerror(-err));
 	json_decref(vol);
 	return NULL;
@@ -216,8 +222,16 @@ static json_t *make_config(struct ctl_args *a)
 	}
 	if (a->opt->dry_run)
 		a->method = "Diff";
+	a->gives = !strcmp(a->method, "Apply");
+	a->vols = json_incref(json_object_get(config, "backing"));
 	return json_pack("{so sb sb}", "config", config, "prune", a->opt->prune,
 			 "force", a->opt->force);
+}
+
+static json_t *make_reload(struct ctl_args *a)
+{
+	a->gives = true;
+	return json_object();
 }
 
 /* ---- verbs ---- */
@@ -248,7 +262,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	{ "top", 0, 2, NULL, NULL, NULL },
 	{ "diff", 1, 1, "Diff", make_config, ctl_print_changes },
 	{ "apply", 1, 1, "Apply", make_config, ctl_print_changes },
-	{ "reload", 0, 0, "Reload", make_nothing, ctl_print_changes },
+	{ "reload", 0, 0, "Reload", make_reload, ctl_print_changes },
 	{ "save", 0, 0, "Save", make_save, ctl_print_saved },
 	/* Asks no target. */
 	{ "check", 1, 1, NULL, NULL, NULL },
@@ -391,6 +405,28 @@ static enum ctl_exit ctl_run_follow(const struct ctl_verb *verb,
 	return code;
 }
 
+/* Takes over @in. */
+static enum ctl_exit ctl_call_giving(const struct ctl_args *a, json_t *in,
+				     json_t **ret_out, struct error *e)
+{
+	struct error why = { 0 };
+	enum ctl_exit code = CTL_UNREACHABLE;
+	struct ctl_link l;
+
+	if (ctl_link_open(&l, a->opt, e)) {
+		json_decref(in);
+	} else if (ctl_give_files(&l, a->vols, &why) != CTL_DONE) {
+		*e = why;
+		json_decref(in);
+	} else {
+		code = ctl_link_call(&l, a->method, in, NULL, 0, ret_out, e);
+		if (code == CTL_REFUSED && why.err)
+			error_add(e, "; %s", why.text);
+	}
+	ctl_link_close(&l);
+	return code;
+}
+
 static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 {
 	enum ctl_exit code;
@@ -410,7 +446,9 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		return a->code;
 	if (verb->follows)
 		return ctl_run_follow(verb, a, in);
-	code = ctl_call(a->opt, a->method, in, &out, &e);
+	code = a->gives ? ctl_call_giving(a, in, &out, &e)
+			: ctl_call(a->opt, a->method, in, &out, &e);
+	json_decref(a->vols);
 	if (code != CTL_DONE) {
 		log_error("%s", e.text);
 		return code;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/landlock.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/directory.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "target/block/plugin_load.h"
 #include "target/scsi/volume_record.h"
 
 /* Newer than some headers. */
@@ -106,6 +108,25 @@ static void allow_system(struct ruleset *r)
 		allow(r, rows[i].path, rows[i].access);
 }
 
+/* Plugins that may be loaded later, or once more. */
+static void allow_plugins(struct ruleset *r, const struct target_options *opt)
+{
+	char dir[PATH_MAX];
+
+	for (unsigned int i = 0; plugin_load_dir(i, dir, sizeof(dir)); i++)
+		allow(r, dir, READS);
+	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
+		const struct volume_spec *spec = &opt->backings[i];
+
+		if (strchr(spec->plugin.name, '/'))
+			allow(r, spec->plugin.name, READS);
+		for (unsigned int k = 0; k < spec->layer_cnt; k++) {
+			if (strchr(spec->layers[k].name, '/'))
+				allow(r, spec->layers[k].name, READS);
+		}
+	}
+}
+
 static void allow_options(struct ruleset *r, const struct target_options *opt)
 {
 	char records[4096];
@@ -113,7 +134,7 @@ static void allow_options(struct ruleset *r, const struct target_options *opt)
 	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
 		const struct volume_spec *spec = &opt->backings[i];
 
-		allow(r, spec->path, READS | WRITES);
+		allow(r, spec->path, spec->read_only ? READS : READS | WRITES);
 		/* Its store may be several files. */
 		if (spec->store == &backend_plugin && spec->path[0] == '/')
 			allow_dir_of(r, spec->path, READS | WRITES);
@@ -164,8 +185,9 @@ int landlock_enter(const struct target_options *opt, bool all_reads,
 				 "Landlock (Linux 5.13); leave it out",
 				 opt->volumes_from);
 	if (version < 1) {
-		log_info("this kernel has no Landlock: what files the target "
-			 "can open depends on its user alone");
+		log_at(geteuid() ? LOG_INFO : LOG_NOTICE,
+		       "this kernel has no Landlock: what files the target can "
+		       "open depends on its user alone");
 		return 0;
 	}
 	if (version > newest)
@@ -180,6 +202,7 @@ int landlock_enter(const struct target_options *opt, bool all_reads,
 	if (!err) {
 		allow_system(&r);
 		allow_options(&r, opt);
+		allow_plugins(&r, opt);
 		if (opt->control || opt->config)
 			allow_changes(&r, opt);
 		err = landlock_restrict(&r);

@@ -2,8 +2,8 @@
 /*
  * Which files the process can still open by path, from then on: what the kernel's
  * Landlock allows (landlock(7)). What is open already, such as the volumes, stays open.
- * A control socket or a configuration file can name any file later, which the target must
- * then open: so with one of them it is only for a target with --volumes-from.
+ * Files of volumes that are added later come as descriptors from rdma-ctl
+ * (base/given_files.h), or lie below --volumes-from.
  */
 #ifndef TARGET_LANDLOCK_H
 #define TARGET_LANDLOCK_H

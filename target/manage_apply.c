@@ -409,11 +409,16 @@ static bool apply_add_volumes(struct apply *a, json_t *added)
 	size_t i;
 
 	json_array_foreach(vols, i, vol) {
+		const struct manage_new_volume new = {
+			.vol = vol,
+			.meanwhile = rules,
+			.given = a->how->given,
+		};
 		json_t *is;
 
 		if (apply_match(a, vol))
 			continue;
-		if (!manage_add_volume(a->m, vol, rules, &is, a->f))
+		if (!manage_add_volume(a->m, &new, &is, a->f))
 			return false;
 		json_array_append(added, json_object_get(is, "name"));
 		/* Keeps it from being pruned. */

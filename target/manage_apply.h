@@ -10,12 +10,14 @@
 #ifndef TARGET_MANAGE_APPLY_H
 #define TARGET_MANAGE_APPLY_H
 
+#include "base/given_files.h"
 #include "target/manage.h"
 
 struct manage_apply {
-	bool dry_run; /* only report the changes */
-	bool prune;   /* remove what the configuration lacks */
-	bool force;   /* also remove volumes in use */
+	bool dry_run;		   /* only report the changes */
+	bool prune;		   /* remove what the configuration lacks */
+	bool force;		   /* also remove volumes in use */
+	struct given_files *given; /* for volumes that are added; may be NULL */
 };
 
 /*

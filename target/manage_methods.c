@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "base/cleanup.h"
 #include "base/size.h"
 #include "target/control/config_path.h"
 #include "target/control/config_volume.h"
@@ -408,6 +409,8 @@ static void method_get_status(void *user, const json_t *in,
 	const struct server *s = m->server;
 	struct method_sessions sessions = { .not_ready = json_array() };
 	struct server_drain_facts drain = { 0 };
+	_cleanup_free_ char *config =
+		s->opt->config ? config_path_of(s->opt->config) : NULL;
 	json_t *listeners = NULL;
 	uint64_t generation = 0;
 	int64_t changing;
@@ -425,7 +428,7 @@ static void method_get_status(void *user, const json_t *in,
 		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
 		"not_ready", sessions.not_ready, "sessions", (int)sessions.cnt,
 		"generation", (json_int_t)generation, "config",
-		varlink_text(s->opt->config ? s->opt->config : ""), "log_level",
+		varlink_text(config ? config : ""), "log_level",
 		method_levels[log_level], "auto_save", s->opt->auto_save,
 		"listeners", listeners ? listeners : json_array(), "stopping",
 		method_stopping(&drain));
@@ -446,25 +449,44 @@ static void method_get_config(void *user, const json_t *in,
 
 /* ---- volumes ---- */
 
+/* The files that came with this call belong to a later one. */
+static void method_give_file(void *user, const json_t *in,
+			     struct given_files *given,
+			     struct control_result *ret)
+{
+	const char *path = method_text(in, "path", ret);
+	struct manage_fault f;
+	int err = path ? given_files_name(given, path) : 0;
+
+	if (!err)
+		return;
+	manage_refuse(&f, path, "", "%s",
+		      err == -EBADF ? "no open file came with the call"
+				    : strerror(-err));
+	method_refused(ret, &f);
+}
+
 static void method_add_volume(void *user, const json_t *in,
+			      struct given_files *given,
 			      struct control_result *ret)
 {
 	struct manage *m = user;
 	struct config_fault fault;
 	struct manage_fault f;
 	json_t *is;
-	const json_t *given = json_object_get(in, "volume");
-	json_t *vol = config_check_volume(given, "volume", &fault);
+	const json_t *from = json_object_get(in, "volume");
+	json_t *vol = config_check_volume(from, "volume", &fault);
+	const struct manage_new_volume new = { .vol = vol, .given = given };
 
 	if (!vol) {
-		method_fault_of_volume(given, &fault, &f);
+		method_fault_of_volume(from, &fault, &f);
 		method_refused(ret, &f);
 		return;
 	}
 	/* Without memory, it begins there all the same. */
 	config_make_volume_absolute(vol, NULL);
 	manage_lock(m);
-	if (manage_add_volume(m, vol, /* meanwhile= */ NULL, &is, &f))
+	if (manage_add_volume(m, &new, &is, &f))
 		method_changed(
 			m,
 			json_pack(
@@ -765,10 +787,13 @@ static void method_refuse_busy(struct control_result *ret, int64_t seconds)
 	method_refused(ret, &f);
 }
 
-static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
+/* @given: NULL: only tell what would change. */
+static void method_do_apply(struct manage *m, const json_t *in,
+			    struct given_files *given,
 			    struct control_result *ret)
 {
-	struct manage_apply how = { .dry_run = dry_run };
+	const bool dry_run = !given;
+	struct manage_apply how = { .dry_run = dry_run, .given = given };
 	struct config_fault fault;
 	struct manage_fault f;
 	const json_t *generation;
@@ -811,25 +836,25 @@ static void method_do_apply(struct manage *m, const json_t *in, bool dry_run,
 }
 
 static void method_apply(void *user, const json_t *in,
-			 struct control_result *ret)
+			 struct given_files *given, struct control_result *ret)
 {
-	method_do_apply(user, in, /* dry_run= */ false, ret);
+	method_do_apply(user, in, given, ret);
 }
 
 static void method_diff(void *user, const json_t *in,
 			struct control_result *ret)
 {
-	method_do_apply(user, in, /* dry_run= */ true, ret);
+	method_do_apply(user, in, /* given= */ NULL, ret);
 }
 
 static void method_reload(void *user, const json_t *in,
-			  struct control_result *ret)
+			  struct given_files *given, struct control_result *ret)
 {
 	struct manage *m = user;
 	struct manage_fault f;
 	json_t *changes;
 
-	if (!manage_reload(m, &changes, &f)) {
+	if (!manage_reload(m, given, &changes, &f)) {
 		method_refused(ret, &f);
 		return;
 	}
@@ -921,12 +946,20 @@ static const struct control_method manage_methods[] = {
 	  .help = "Get the configuration, without a change that is being "
 		  "made; generation grows with each change",
 	  .run = method_get_config },
+	{ .name = "GiveFile",
+	  .in = "path: string",
+	  .out = "",
+	  .help = "Hand over the file of a volume that the next calls on this "
+		  "connection add: descriptors come with the call (SCM_RIGHTS), "
+		  "one for I/O, and one for each thread of the target",
+	  .changes = true,
+	  .run_given = method_give_file },
 	{ .name = "AddVolume",
 	  .in = "volume: object",
 	  .out = "name: string, lun: int, " METHODS_GENERATION,
 	  .help = "Serve another volume, as in a configuration file",
 	  .changes = true,
-	  .run = method_add_volume },
+	  .run_given = method_add_volume },
 	{ .name = "RemoveVolume",
 	  .in = "name: string, force: ?bool",
 	  .out = METHODS_GENERATION,
@@ -995,7 +1028,7 @@ static const struct control_method manage_methods[] = {
 	  .out = METHODS_CHANGES,
 	  .help = "Make the target what a configuration says",
 	  .changes = true,
-	  .run = method_apply },
+	  .run_given = method_apply },
 	{ .name = "Diff",
 	  .in = "config: object, prune: ?bool, force: ?bool, generation: ?int",
 	  .out = METHODS_CHANGES,
@@ -1007,7 +1040,7 @@ static const struct control_method manage_methods[] = {
 	  .help = "Apply the file of --config again, and look for volumes that "
 		  "have grown",
 	  .changes = true,
-	  .run = method_reload },
+	  .run_given = method_reload },
 	{ .name = "Save",
 	  .in = "force: ?bool",
 	  .out = "file: string",

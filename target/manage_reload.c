@@ -10,9 +10,10 @@
 #include "target/server_volumes.h"
 
 static bool reload_apply(struct manage *m, const json_t *want,
-			 json_t **ret_changes, struct manage_fault *f)
+			 struct given_files *given, json_t **ret_changes,
+			 struct manage_fault *f)
 {
-	static const struct manage_apply how;
+	const struct manage_apply how = { .given = given };
 	bool good;
 
 	atomic_fetch_add(&m->file_uses, 1);
@@ -47,8 +48,8 @@ static void reload_read(struct manage *m, struct manage_file *ret)
 	}
 }
 
-static bool reload_file(struct manage *m, json_t **ret_changes,
-			struct manage_fault *f)
+static bool reload_file(struct manage *m, struct given_files *given,
+			json_t **ret_changes, struct manage_fault *f)
 {
 	struct manage_file file;
 	bool good;
@@ -58,7 +59,7 @@ static bool reload_file(struct manage *m, json_t **ret_changes,
 		return true;
 	}
 	reload_read(m, &file);
-	good = file.config ? reload_apply(m, file.config, ret_changes, f)
+	good = file.config ? reload_apply(m, file.config, given, ret_changes, f)
 			   : manage_refuse(f, "configuration", "", "%s",
 					   file.e.text);
 	manage_unlock(m);
@@ -73,11 +74,11 @@ static void reload_run_measure(struct server *s, void *arg)
 	server_measure_volumes(s);
 }
 
-bool manage_reload(struct manage *m, json_t **ret_changes,
-		   struct manage_fault *f)
+bool manage_reload(struct manage *m, struct given_files *given,
+		   json_t **ret_changes, struct manage_fault *f)
 {
 	server_call(m->server, reload_run_measure, NULL);
-	if (reload_file(m, ret_changes, f))
+	if (reload_file(m, given, ret_changes, f))
 		return true;
 	log_error("the configuration is not applied: %s: %s%s%s", f->object,
 		  f->field, *f->field ? ": " : "", f->reason);
@@ -97,7 +98,7 @@ static void *reload_main(void *arg)
 	do {
 		json_t *changes = NULL;
 
-		manage_reload(m, &changes, &f);
+		manage_reload(m, /* given= */ NULL, &changes, &f);
 		json_decref(changes);
 	} while (!atomic_compare_exchange_strong(&m->reloads, &done, 0));
 	return NULL;

@@ -7,15 +7,16 @@
 #ifndef TARGET_MANAGE_RELOAD_H
 #define TARGET_MANAGE_RELOAD_H
 
+#include "base/given_files.h"
 #include "target/manage.h"
 
 /* How long the end of the target waits for a change. */
 #define MANAGE_LAST_MS 30000
 
-/* *ret_changes is as in manage_apply(); the caller frees it. False: refused,
- * and nothing has changed. Thread: any but a worker's; without the lock. */
-bool manage_reload(struct manage *m, json_t **ret_changes,
-		   struct manage_fault *f);
+/* @given and *ret_changes are as in manage_apply(); the caller frees *ret_changes.
+ * False: refused, and nothing has changed. Thread: any but a worker's; without the lock. */
+bool manage_reload(struct manage *m, struct given_files *given,
+		   json_t **ret_changes, struct manage_fault *f);
 
 /* The same on a thread of its own. While that runs, it is done once more after that,
  * however often it is asked for. Thread: main, as for the next function. */

@@ -128,6 +128,21 @@ static int manage_check_others(struct manage_volume *v)
 	return err;
 }
 
+/* Landlock may be why. */
+static void manage_advise_given(struct manage_volume *v)
+{
+	const struct target_options *opt = v->s->opt;
+
+	if (opt->volumes_from)
+		error_add(&v->e,
+			  "; this target opens new files only below "
+			  "--volumes-from %s",
+			  opt->volumes_from);
+	else if (!opt->no_sandbox)
+		error_add(&v->e, "; a target that runs opens no new files: "
+				 "rdma-ctl volume add, apply and reload do");
+}
+
 static int manage_open(struct manage_volume *v)
 {
 	int err = manage_check_plugins(v);
@@ -137,11 +152,8 @@ static int manage_open(struct manage_volume *v)
 	err = volume_open(v->spec, v->lun, v->s->target.text, &v->vol, &v->e);
 	if (err) {
 		v->vol = NULL;
-		if (err == -EACCES && v->s->opt->volumes_from)
-			error_add(&v->e,
-				  "; this target opens new files only below "
-				  "--volumes-from %s",
-				  v->s->opt->volumes_from);
+		if (err == -EACCES && !v->spec->given)
+			manage_advise_given(v);
 		return err;
 	}
 	err = manage_check_others(v);
@@ -464,26 +476,28 @@ static bool manage_take_meanwhile(struct manage_volume *v, const json_t *rules)
 	return true;
 }
 
-bool manage_add_volume(struct manage *m, const json_t *vol,
-		       const json_t *meanwhile, json_t **ret_vol,
-		       struct manage_fault *f)
+bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
+		       json_t **ret_vol, struct manage_fault *f)
 {
-	const char *name = json_string_value(json_object_get(vol, "name"));
-	_cleanup_free_ char *text = config_volume_spec(vol);
+	const char *name = json_string_value(json_object_get(new->vol, "name"));
+	_cleanup_free_ char *text = config_volume_spec(new->vol);
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
 	struct log_about about;
 	struct manage_volume v;
 	struct error e;
 	int err;
 
-	name = name ? name : json_string_value(json_object_get(vol, "store"));
+	if (!name)
+		name = json_string_value(json_object_get(new->vol, "store"));
 	if (!text || !spec)
 		return manage_refuse_volume(f, name, "", "out of memory");
 	if (!volume_spec_parse(text, spec, &e))
 		return manage_refuse_volume(f, name, "", e.text);
+	if (spec->store == &backend_file)
+		spec->given = given_files_find(new->given, spec->path);
 	manage_volume_init(&v, m);
 	v.spec = spec;
-	if (!manage_take_meanwhile(&v, meanwhile))
+	if (!manage_take_meanwhile(&v, new->meanwhile))
 		return manage_refuse_volume(f, name, "allow", v.e.text);
 	if (m->server->luns.cnt == LUNS_MAX || !manage_choose_lun(&v))
 		return manage_refuse_volume(f, name, "lun",
@@ -496,7 +510,7 @@ bool manage_add_volume(struct manage *m, const json_t *vol,
 	about = volume_about(v.vol, "volume-added");
 	log_event(LOG_NOTICE, &about, "volume '%s' is served as LUN %u now",
 		  v.vol->name, v.vol->lun);
-	return manage_note_volume(m, vol, v.vol, ret_vol);
+	return manage_note_volume(m, new->vol, v.vol, ret_vol);
 }
 
 static void manage_forget_volume(struct manage *m, const char *name)

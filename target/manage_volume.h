@@ -11,14 +11,22 @@
 #ifndef TARGET_MANAGE_VOLUME_H
 #define TARGET_MANAGE_VOLUME_H
 
+#include "base/given_files.h"
 #include "target/manage.h"
 
-/* Adds the volume @vol, which is canonical. @meanwhile (canonical, may be NULL): the
- * rules of a volume without own ones until manage_set_allow(); they are not noted.
- * *ret_vol, borrowed, has its name and LUN. False: refused. */
-bool manage_add_volume(struct manage *m, const json_t *vol,
-		       const json_t *meanwhile, json_t **ret_vol,
-		       struct manage_fault *f);
+struct manage_new_volume {
+	const json_t *vol; /* canonical */
+	/* Canonical: the rules of a volume without own ones until manage_set_allow(); they
+	 * are not noted. NULL: there are none. */
+	const json_t *meanwhile;
+	/* Its store may be one of these files. Otherwise the target opens it, if it may.
+	 * NULL: there are none. */
+	struct given_files *given;
+};
+
+/* Adds a volume. *ret_vol, borrowed, has its name and LUN. False: refused. */
+bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
+		       json_t **ret_vol, struct manage_fault *f);
 /* Removes it. Refused while an initiator sees the volume, or if the volume
  * cannot be flushed. With @force, ends all commands first, and only logs a
  * flush that fails. */

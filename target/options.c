@@ -479,12 +479,11 @@ static const struct option_row target_rows[] = {
 	{ .name = "volumes-from",
 	  .type = OPTION_DIR,
 	  .value = "DIR",
-	  .dflt_text = "what the user may open",
-	  .help = "While it runs, open new volumes only below _DIR_, also "
-		  "with *--control* or *--config*.",
-	  .more = "Landlock then closes all other files; see *RIGHTS*. _DIR_ must not be one that holds\n"
-		  "other files of the user. A link in it is followed only to a file below it: for a\n"
-		  "block device, name the volume at the start.",
+	  .dflt_text = "new volumes come from *rdma-ctl* alone",
+	  .help = "While it runs, open new volumes below _DIR_ without "
+		  "*rdma-ctl*, too.",
+	  .more = "See *RIGHTS*. _DIR_ must not be one that holds other files of the user. A link in\n"
+		  "it is followed only to a file below it.",
 	  OPTION_AT(target_options, volumes_from) },
 	OPTION_ROW_PIDFILE(
 		target_options,

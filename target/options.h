@@ -58,8 +58,8 @@ struct target_options {
 	bool check_plugin;	  /* check backings[0] and serve nothing */
 	const char *pidfile;	  /* NULL: none */
 	const char *state_dir;	  /* NULL: none */
-	const char *volumes_from; /* volumes added live are below it; NULL:
-				   * anywhere */
+	const char *volumes_from; /* it may open new volumes below; NULL:
+				   * nowhere */
 	enum log_level log_level;
 	const char *config;  /* the configuration file; NULL: none */
 	const char *check;   /* check this configuration, serve nothing */

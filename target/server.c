@@ -393,15 +393,8 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 	if (s->opt->no_sandbox)
 		return 0;
 #if HAVE_SANDBOX
-	if (!s->manage || s->opt->volumes_from) {
-		if (landlock_enter(s->opt, s->network, e))
-			return e->err;
-	} else if (geteuid() == 0) {
-		/* A change while the target runs may name any file. */
-		log_notice("runs as root: whoever takes over this process can "
-			   "open the files of root; use rdma-target.service, "
-			   "--volumes-from, or --user");
-	}
+	if (landlock_enter(s->opt, s->network, e))
+		return e->err;
 	return sandbox_enter(s->network, s->manage, s->responder, e);
 #else
 	log_info("this build has no sandbox");

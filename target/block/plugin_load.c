@@ -39,31 +39,37 @@ static struct loaded *all_loaded;
 
 /* ---- the file ---- */
 
-/* A descriptor of DIR/rdma-block-plugin-NAME.so; -1: it is not there. */
-static int open_in(const char *dir, size_t dir_len, const char *name)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%.*s/rdma-block-plugin-%s.so",
-		 (int)dir_len, dir, name);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* The directories of $RDMA_BLOCK_PLUGIN_PATH, then the one of the package. */
-static int open_by_name(const char *name)
+bool plugin_load_dir(unsigned int i, char *dir, size_t len)
 {
 	const char *dirs = getenv("RDMA_BLOCK_PLUGIN_PATH");
+
+	while (dirs && *dirs) {
+		size_t dir_len = strcspn(dirs, ":");
+
+		if (dir_len && i-- == 0) {
+			snprintf(dir, len, "%.*s", (int)dir_len, dirs);
+			return true;
+		}
+		dirs += dir_len + (dirs[dir_len] == ':');
+	}
+	snprintf(dir, len, "%s", PLUGIN_DIR);
+	return i == 0;
+}
+
+/* A descriptor of DIR/rdma-block-plugin-NAME.so; -1: it is not there. */
+static int open_by_name(const char *name)
+{
+	char dir[PATH_MAX];
 	int fd = -1;
 
-	while (dirs && *dirs && fd < 0) {
-		size_t len = strcspn(dirs, ":");
+	for (unsigned int i = 0; fd < 0 && plugin_load_dir(i, dir, sizeof(dir));
+	     i++) {
+		char path[PATH_MAX + 512];
 
-		if (len)
-			fd = open_in(dirs, len, name);
-		dirs += len + (dirs[len] == ':');
+		snprintf(path, sizeof(path), "%s/rdma-block-plugin-%s.so", dir,
+			 name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
-	if (fd < 0)
-		fd = open_in(PLUGIN_DIR, strlen(PLUGIN_DIR), name);
 	return fd;
 }
 

@@ -35,6 +35,10 @@ bool plugin_spec_add(struct plugin_spec *spec, const char *arg);
 int plugin_load(const char *name, const struct rbp_plugin **ret,
 		struct error *e);
 
+/* Stores the directory that it looks into as number @i, from 0 on. False: there are not so
+ * many. */
+bool plugin_load_dir(unsigned int i, char *dir, size_t len);
+
 /* plugin_load() of a store has failed: adds that "NAME:..." may be a path. */
 void plugin_load_advise(const char *name, struct error *e);
 

@@ -99,3 +99,15 @@ char *config_dir_of(const char *path)
 		return NULL;
 	return dir;
 }
+
+char *config_path_of(const char *path)
+{
+	_cleanup_free_ char *dir = config_dir_of(path);
+	const char *slash = strrchr(path, '/');
+	char *whole;
+
+	if (!dir || asprintf(&whole, "%s%s%s", dir, strcmp(dir, "/") ? "/" : "",
+			     slash ? slash + 1 : path) < 0)
+		return NULL;
+	return whole;
+}

@@ -21,4 +21,7 @@ int config_make_volume_absolute(json_t *vol, const char *dir);
 /* The directory of the file @path, as an absolute path to be freed. NULL: errno. */
 char *config_dir_of(const char *path);
 
+/* The absolute path of the file @path, to be freed. NULL: errno. */
+char *config_path_of(const char *path);
+
 #endif

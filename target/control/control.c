@@ -44,7 +44,8 @@ struct control_conn {
 	bool may_change;
 	char *buf; /* this and the next two belong to the connection's thread */
 	size_t size;
-	size_t len; /* received */
+	size_t len;		  /* received */
+	struct given_files given; /* of a client that may change something */
 };
 
 struct control {
@@ -445,6 +446,8 @@ static void control_run(struct control_conn *conn,
 		return;
 	else if (m->stream)
 		control_run_stream(conn, m, ret);
+	else if (m->run_given)
+		m->run_given(c->user, call->parameters, &conn->given, ret);
 	else
 		m->run(c->user, call->parameters, ret);
 }
@@ -510,7 +513,14 @@ static bool control_receive(struct control_conn *conn, uint64_t due_ms)
 	if (now >= due_ms || !control_make_room(conn) ||
 	    poll(&p, 1, (int)(due_ms - now)) <= 0)
 		return false;
-	n = recv(conn->fd, conn->buf + conn->len, conn->size - conn->len, 0);
+	/* The kernel closes the files of others. */
+	if (conn->may_change)
+		n = given_files_recv(&conn->given, conn->fd,
+				     conn->buf + conn->len,
+				     conn->size - conn->len);
+	else
+		n = recv(conn->fd, conn->buf + conn->len,
+			 conn->size - conn->len, 0);
 	if (n <= 0)
 		return false;
 	conn->len += (size_t)n;
@@ -557,6 +567,7 @@ static void *control_conn_main(void *arg)
 
 	control_serve(conn);
 	free(conn->buf);
+	given_files_close(&conn->given);
 	pthread_mutex_lock(&c->lock);
 	close(conn->fd);
 	conn->fd = -1;

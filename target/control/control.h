@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/given_files.h"
 
 #define CONTROL_CONNS_MAX  32
 #define CONTROL_MESSAGE_MS 10000
@@ -43,6 +44,11 @@ struct control_method {
 	 * varlink). What it puts into @ret is the last reply. */
 	void (*stream)(void *user, struct control_stream *s,
 		       struct control_result *ret);
+	/* Instead of run: it uses the files that the client has handed over on this
+	 * connection. */
+	void (*run_given)(void *user, const json_t *in,
+			  struct given_files *given,
+			  struct control_result *ret);
 };
 
 struct control_interface {

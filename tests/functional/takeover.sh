@@ -66,6 +66,77 @@ calls_not() { # CALL WHAT
 opens() { tries "$@" && grep -q 'takeover: done' "$T/target.log"; }
 secret_is_whole() { grep -qx secret "$T/away/secret"; }
 
+# ---- files that rdma-ctl hands over
+
+ctl() { rdma-ctl --control "$T/ctl" "$@"; }
+# A client that hands over nothing.
+adds_alone() { # PATH
+	python3 -c '
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(json.dumps({"method": "org.rdmablock.target.AddVolume",
+    "parameters": {"volume": sys.argv[2]}}).encode() + b"\0")
+r = json.loads(s.recv(65536)[:-1])
+sys.exit(r["parameters"].get("reason", 0))' "$T/ctl" "$1"
+}
+writes_through() { # VOLUME FILE
+	yes "$1" | head -c 1M >"$T/data"
+	srpcopy "$T/data" "$URI/$1" && cmp -n 1M "$T/data" "$2"
+}
+# In a mount namespace where another file has its path.
+adds_elsewhere() {
+	unshare -m sh -c 'mount --bind "$1/away/other" "$1/away/given" &&
+		rdma-ctl --control "$1/ctl" volume add "$1/away/given,name=elsewhere"' sh "$T"
+}
+opens_nothing_left() { ! ls -l /proc/"$T_TARGET"/fd | grep -F "$T/away/"; }
+given() { # ARG...
+	truncate -s 1M "$T/away/given" "$T/away/second" "$T/away/third"
+	ln -s given "$T/away/link"
+	mkfifo "$T/away/fifo"
+	T_THREADS=3 t_target "$@" --backing ram:1M
+	t_refused 'the target alone opens no new file' 'opens no new files: rdma-ctl' \
+		adds_alone "$T/away/given"
+	t_check 'rdma-ctl hands it over' ctl volume add "$T/away/given,name=given"
+	t_check 'it is written' writes_through given "$T/away/given"
+	t_check 'and made larger' ctl volume resize given 2M
+	t_check 'the file is' [ "$(stat -c %s "$T/away/given")" = 2097152 ]
+	t_refused 'the same file by a link is the same disk' 'is given twice' \
+		ctl volume add "$T/away/link,name=link"
+	t_check 'a read-only one is handed over' ctl volume add "$T/away/second,name=second,ro"
+	t_check 'both are removed' sh -c "rdma-ctl --control '$T/ctl' volume remove given &&
+		rdma-ctl --control '$T/ctl' volume remove second"
+	t_check 'a link to a file is handed over' ctl volume add "$T/away/link,name=link"
+	t_check 'and removed' ctl volume remove link
+	t_check 'nothing of them is left open' t_wait_for 10 opens_nothing_left
+	t_refused 'what is no store is not opened' 'neither a regular file nor a block' \
+		ctl volume add "$T/away/fifo"
+	t_refused 'no character device, either' 'neither a regular file nor a block' \
+		ctl volume add /dev/zero
+	t_refused 'nor a directory' 'is a directory' ctl volume add "$T/away"
+	t_refused 'a file that is missing is named' 'does not exist; make it' \
+		ctl volume add "$T/away/none"
+	if unshare -m true 2>/dev/null; then
+		t_refused 'a file that has this path only for rdma-ctl is refused' \
+			'is another file for the target' adds_elsewhere
+	else
+		t_skip 'a file that has this path only for rdma-ctl' 'no mount namespaces'
+	fi
+	echo "{ \"backing\": [ \"$T/away/given,name=given\" ] }" >"$T/more.json"
+	t_check 'apply hands over files' ctl apply "$T/more.json"
+	t_check 'they are written' writes_through given "$T/away/given"
+	echo "{ \"backing\": [ \"../away/third,name=third\" ] }" >"$T/conf/new"
+	mv "$T/conf/new" "$T/conf/c.json"
+	kill -HUP "$T_TARGET"
+	t_check 'a hang-up signal cannot open them' t_wait_for 10 \
+		grep -q 'not applied: .*third.*opens no new files: rdma-ctl' "$T/target.log"
+	t_check 'reload hands them over' ctl reload
+	t_check 'they are written, too' writes_through third "$T/away/third"
+	t_target_stop TERM
+}
+
+# ---- what it can do
+
 [ -z "${SANITIZED-}" ] || t_done
 mkdir "$T/away" "$T/state"
 echo secret >"$T/away/secret"
@@ -102,17 +173,25 @@ else
 		opens_not "read:$T/away/secret" "$@"
 	t_check 'it writes to none' opens_not "write:$T/away/secret" "$@"
 	t_check 'it opens what may be added' opens "read:$T/from/added" "$@"
-	t_check 'without, it reads any file of its user' \
-		opens "read:$T/away/secret" --control "$T/ctl"
 	t_target "$@" --backing ram:1M
 	t_check 'a volume in the directory is added' \
 		rdma-ctl --control "$T/ctl" volume add "$T/from/added,name=added"
-	t_refused 'no other is' "only below --volumes-from $T/from" \
-		rdma-ctl --control "$T/ctl" volume add "$T/away/other,name=other"
+	t_refused 'no other is that the target must open' \
+		"only below --volumes-from $T/from" adds_alone "$T/away/other"
 	t_check 'the configuration is saved' rdma-ctl --control "$T/ctl" save
 	t_check 'and read again' rdma-ctl --control "$T/ctl" reload
 	t_target_stop TERM
 	t_check 'the control socket is removed' test ! -e "$T/ctl"
+
+	# Without it, other files come from rdma-ctl.
+	t_check 'with --control, it reads no file that is not served' \
+		opens_not "read:$T/away/secret" --control "$T/ctl"
+	t_check 'nor with --config' \
+		opens_not "read:$T/away/secret" --config "$T/conf/c.json"
+	set -- --control "$T/ctl" --config "$T/conf/c.json"
+	t_check 'with both, it reads no passwords' opens_not read:/etc/shadow "$@"
+	t_check 'and writes to no other file' opens_not "write:$T/away/secret" "$@"
+	given "$@"
 fi
 t_check 'it makes no socket' calls_not socket socket
 t_check 'it runs no program' calls_not execve exec

@@ -211,7 +211,7 @@ static const struct {
 	{ "poll-us", "200; with one processor 0" },
 	{ "buffers", "32M, or 8M for each thread if that is more" },
 	{ "state-dir", "none survives" },
-	{ "volumes-from", "what the user may open" },
+	{ "volumes-from", "new volumes come from *rdma-ctl* alone" },
 	{ "channels", "2 over RDMA; 1 over TCP or with one processor" },
 	{ "subtype", "rdma-block" },
 	{ "uid", "the user that mounts" },

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ctl/ctl_give.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/given_files.h"
+#include "target/control/config_text.h"
+
+/* ---- one file ---- */
+
+/* What a target serves: nothing that blocks or does something when it is opened. */
+static bool give_is_store(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode);
+}
+
+/* As the target would. The file may have been replaced since @st. -EINVAL: it is no
+ * store. */
+static int give_open_first(const char *path, bool read_only,
+			   const struct stat *st)
+{
+	int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	struct stat is;
+	int fd;
+
+	if (!read_only && S_ISBLK(st->st_mode))
+		flags |= O_EXCL;
+	fd = open(path, flags | (read_only ? O_RDONLY : O_RDWR));
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &is) == 0 && give_is_store(&is))
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+/* Opens the file of @fds[0] again. */
+static int give_open_again(const int *fds)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opens @path @cnt times. Returns how many of @fds are open, or -errno. */
+static int give_open(const char *path, bool read_only, int *fds,
+		     unsigned int cnt)
+{
+	struct stat st;
+	int done = 0;
+	int err = 0;
+
+	if (stat(path, &st))
+		return -errno;
+	if (!give_is_store(&st))
+		return -EINVAL;
+	while (done < (int)cnt && err >= 0) {
+		err = done ? give_open_again(fds)
+			   : give_open_first(path, read_only, &st);
+		if (err >= 0)
+			fds[done++] = err;
+	}
+	while (err < 0 && done > 0)
+		close(fds[--done]);
+	return err < 0 ? err : done;
+}
+
+/* @cnt: how many open files the target needs of each. */
+static enum ctl_exit give_one(struct ctl_link *l, const json_t *vol,
+			      unsigned int cnt, struct error *why)
+{
+	const char *path = json_string_value(json_object_get(vol, "store"));
+	bool read_only = json_is_true(json_object_get(vol, "ro"));
+	int fds[GIVEN_FILE_FDS_MAX];
+	enum ctl_exit code;
+	json_t *out = NULL;
+	struct error e;
+	int is_open;
+
+	if (!path || *path != '/')
+		return CTL_DONE;
+	is_open = give_open(path, read_only, fds, cnt);
+	if (is_open < 0) {
+		/* The target says what it is, and that it is not there. */
+		if (is_open != -EINVAL && is_open != -ENOENT)
+			error_set(why, is_open,
+				  "rdma-ctl cannot open %s either: %s", path,
+				  strerror(-is_open));
+		return CTL_DONE;
+	}
+	code = ctl_link_call(l, "GiveFile", json_pack("{ss}", "path", path),
+			     fds, (unsigned int)is_open, &out, &e);
+	json_decref(out);
+	while (is_open > 0)
+		close(fds[--is_open]);
+	/* An older target opens its files itself. */
+	if (code != CTL_UNREACHABLE)
+		return CTL_DONE;
+	*why = e;
+	return code;
+}
+
+/* ---- all files ---- */
+
+static bool give_is_served(const json_t *served, const json_t *vol)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)served, i, one) {
+		if (json_equal(json_object_get(one, "store"),
+			       json_object_get(vol, "store")))
+			return true;
+	}
+	return false;
+}
+
+/* Of the configuration file that @status names. NULL: there is none, or the target will
+ * say what is wrong with it. */
+static json_t *give_read_config(const json_t *status)
+{
+	const char *path = json_string_value(json_object_get(status, "config"));
+	struct error ignored;
+
+	return path && *path ? config_read(path, &ignored) : NULL;
+}
+
+/* One for I/O, and one for the flushes of each thread. */
+static unsigned int give_cnt(const json_t *status)
+{
+	json_int_t threads =
+		json_integer_value(json_object_get(status, "threads"));
+
+	return threads < GIVEN_FILE_FDS_MAX ? 1 + (unsigned int)threads
+					    : GIVEN_FILE_FDS_MAX;
+}
+
+static enum ctl_exit give_all(struct ctl_link *l, const json_t *vols,
+			      const json_t *status, struct error *why)
+{
+	enum ctl_exit code;
+	json_t *out = NULL;
+	const json_t *vol;
+	size_t i;
+
+	code = ctl_link_call(l, "ListVolumes", json_object(), NULL, 0, &out,
+			     why);
+	json_array_foreach((json_t *)(uintptr_t)vols, i, vol) {
+		if (code == CTL_DONE &&
+		    !give_is_served(json_object_get(out, "volumes"), vol))
+			code = give_one(l, vol, give_cnt(status), why);
+	}
+	json_decref(out);
+	return code;
+}
+
+enum ctl_exit ctl_give_files(struct ctl_link *l, const json_t *vols,
+			     struct error *why)
+{
+	json_t *config = NULL;
+	json_t *status = NULL;
+	enum ctl_exit code;
+
+	*why = (struct error){ 0 };
+	code = ctl_link_call(l, "GetStatus", json_object(), NULL, 0, &status,
+			     why);
+	if (code == CTL_DONE && !vols) {
+		config = give_read_config(status);
+		vols = json_object_get(config, "backing");
+	}
+	if (code == CTL_DONE && json_array_size(vols))
+		code = give_all(l, vols, status, why);
+	json_decref(config);
+	json_decref(status);
+	return code;
+}
