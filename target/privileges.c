@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/capabilities.h"
 #include "base/log.h"
 #include "base/number.h"
 
@@ -37,34 +38,6 @@ static bool is_unlimited(int resource)
 }
 
 /* ---- capabilities ---- */
-
-static int get_caps(struct __user_cap_data_struct caps[2])
-{
-	struct __user_cap_header_struct head = {
-		.version = _LINUX_CAPABILITY_VERSION_3,
-	};
-
-	return syscall(SYS_capget, &head, caps) ? -errno : 0;
-}
-
-/* Drops all capabilities of the process that are not in @keep. */
-static int keep_caps(uint64_t keep)
-{
-	struct __user_cap_header_struct head = {
-		.version = _LINUX_CAPABILITY_VERSION_3,
-	};
-	struct __user_cap_data_struct caps[2];
-	int err = get_caps(caps);
-
-	for (int i = 0; i < 2 && !err; i++) {
-		caps[i].permitted &= (uint32_t)(keep >> 32 * i);
-		caps[i].effective = caps[i].permitted;
-		caps[i].inheritable = 0;
-	}
-	if (!err && syscall(SYS_capset, &head, caps))
-		err = -errno;
-	return err;
-}
 
 /* Programs that this process might execute get no more rights. A capability
  * that was removed before the start cannot be dropped, and need not be. */
@@ -160,9 +133,7 @@ int privileges_drop(const char *user, bool low_port, struct error *e)
 	err = user ? become(user, e) : 0;
 	if (err)
 		return err;
-	err = keep_caps(keep);
-	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		err = -errno;
+	err = capabilities_keep(keep);
 	if (err)
 		error_set(e, err, "cannot give up privileges: %s",
 			  strerror(-err));
