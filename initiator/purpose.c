@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/directory.h"
 #include "base/file_lock.h"
 #include "base/lasting_id.h"
 #include "base/ticks.h"
@@ -118,19 +119,17 @@ static void purpose_dir_path(char *path, size_t len)
 static int purpose_open_dir(struct ini_purpose *p)
 {
 	char path[4096];
-	struct stat st;
 	int fd;
 
 	purpose_dir_path(path, sizeof(path));
 	if (*path)
 		mkdir(path, 0700);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st)) {
+	if (fd < 0) {
 		snprintf(p->fault, sizeof(p->fault),
 			 "no state directory%s%.80s: %s", *path ? " " : "",
 			 path, *path ? strerror(errno) : "HOME is not set");
-	} else if (st.st_mode & (S_IWGRP | S_IWOTH) ||
-		   (st.st_uid != 0 && st.st_uid != geteuid())) {
+	} else if (!directory_is_ours(fd)) {
 		snprintf(p->fault, sizeof(p->fault),
 			 "other users may write the state directory %.80s",
 			 path);
