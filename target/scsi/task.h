@@ -63,7 +63,8 @@ struct scsi_nexus {
 	_Atomic uint32_t ua[LUNS_MAX];
 	_Atomic uint64_t deferred[LUNS_MAX]; /* scsi_nexus_defer() */
 	/* The results of its last copies, until a reset of their unit or the
-	 * loss of the nexus (SPC-4, held data); private to copy.c. */
+	 * loss of the nexus. SPC-2 has the reset for FAILED SEGMENT DETAILS, and
+	 * FreeBSD's CTL for the status, too. Private to copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
 	flush_writer_ref writers[LUNS_MAX];  /* flush_record.h */
@@ -122,7 +123,7 @@ void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
 			     const struct srp_port_id *port);
 /* I_T nexus loss: raises the unit attention, ends the reservation of RESERVE,
- * and discards the results of copies (SPC-4, RECEIVE COPY STATUS). */
+ * and discards the results of copies. */
 void scsi_nexus_lost(struct scsi_nexus *nexus);
 /* Logical unit reset, without the commands, which the port ends. Raises a unit
  * attention for all nexuses, and ends what a reset ends. */

@@ -354,7 +354,7 @@ static const struct forget_row {
 	{ "another volume", lose_volume },
 };
 
-/* SPC-4, RECEIVE COPY STATUS: until when a result is held. */
+/* Until when a result is held; see struct scsi_nexus. */
 T_ROWS(result_of_a_copy_is_kept_until, forget_rows)
 {
 	const struct forget_row *row = *state;
