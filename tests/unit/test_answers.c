@@ -588,3 +588,13 @@ T_TEST(discovery_can_be_off)
 	responder_points_changed(world.server);
 	assert_int_equal(net.endpoint_cnt, 0);
 }
+
+/* A wildcard is not listened at: it has addresses of other interfaces, too. */
+T_TEST(discovery_may_be_on_some_interfaces_only)
+{
+	world.opt.discovery = "none0,none1";
+	world.server->points.cnt = 0;
+	add_point("0.0.0.0");
+	start();
+	assert_int_equal(net.endpoint_cnt, 0);
+}
