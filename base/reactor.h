@@ -159,6 +159,13 @@ bool reactor_is_mine(const struct reactor *r);
  */
 uint64_t reactor_now_us(struct reactor *r);
 
+/*
+ * The same, but time in which the thread did not run counts, too: the time of this
+ * turn, and the time of the call. For what happens outside of the thread meanwhile.
+ */
+uint64_t reactor_turn_us(struct reactor *r);
+uint64_t reactor_real_us(const struct reactor *r);
+
 /* Moves the clock of this reactor on, so that tests need not sleep. */
 void reactor_skip(struct reactor *r, uint64_t ms);
 

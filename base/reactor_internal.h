@@ -50,9 +50,10 @@ struct reactor {
 	struct contention contention;
 	uint64_t now_us; /* the last reading; in a turn, 0: to be read */
 	uint64_t tick_us;
-	uint64_t skipped_us; /* added to the kernel's clock, maybe negative */
-	bool skips;	     /* reactor_skip() made the timers late */
-	bool forgave;	     /* reactor_forgive() did; then not at once again */
+	uint64_t skipped_us;  /* added to the kernel's clock, maybe negative */
+	uint64_t forgiven_us; /* what reactor_forgive() has taken back */
+	bool skips;	      /* reactor_skip() made the timers late */
+	bool forgave; /* reactor_forgive() did; then not at once again */
 	struct slots buffers;
 	struct slots files;
 

@@ -28,6 +28,16 @@ uint64_t reactor_now_us(struct reactor *r)
 	return r->now_us;
 }
 
+uint64_t reactor_turn_us(struct reactor *r)
+{
+	return reactor_now_us(r) + r->forgiven_us;
+}
+
+uint64_t reactor_real_us(const struct reactor *r)
+{
+	return reactor_coarse_us(r) + r->forgiven_us;
+}
+
 /*
  * The clock goes back, but to no time before @seen_us. Then the timers are not
  * due in this turn, and what has arrived is handled before they are. If every
@@ -48,6 +58,7 @@ void reactor_forgive(struct reactor *r, uint64_t seen_us)
 	if (r->now_us < seen_us)
 		r->now_us = seen_us;
 	r->skipped_us -= now - r->now_us;
+	r->forgiven_us += now - r->now_us;
 }
 
 void reactor_timer_init(struct reactor_timer *t,

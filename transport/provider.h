@@ -109,6 +109,10 @@ struct xp_ops {
 	/* Begins the disconnect; leads to xp_core_drained(), never from
 	 * within. Called once per channel. */
 	void (*disconnect)(struct xp_chan *ch);
+	/* Sets heard_us if the peer has given a sign by now. False: asks for one, and
+	 * xp_core_heard() follows. NULL: the core probes the peer, and completions
+	 * set heard_us. */
+	bool (*ask)(struct xp_chan *ch);
 	/* Frees the channel, which is CLOSED. */
 	void (*chan_free)(struct xp_chan *ch);
 
@@ -174,9 +178,13 @@ struct xp_chan {
 	 * acknowledge, and which needs neither a key nor memory. */
 	bool probes;
 	struct list probed_node; /* OPEN and probes */
-	bool heard;		 /* a sign of the peer since the last look */
 	bool probing;		 /* probe is under way */
 	struct xp_chain probe;
+	/* The earliest time of the latest sign of the peer, by reactor_turn_us().
+	 * The provider sets it, before it tells the core of what has arrived. */
+	uint64_t heard_us;
+	uint64_t looked_us; /* heard_us when the core looked for silent peers */
+	bool asked;	    /* xp_chan_lives() was false */
 	struct error why;
 	uint8_t reject_data[XP_PDATA_MAX]; /* of the peer's reject */
 	size_t reject_len;		   /* bytes; 0: none */
@@ -214,6 +222,8 @@ void xp_core_chan_fini(struct xp_chan *ch);
 void xp_core_established(struct xp_chan *ch, const void *pdata, size_t len);
 /* @iu belongs to the core, then to the user, until ops->post_recv() gets it. */
 void xp_core_received(struct xp_chan *ch, struct xp_iu *iu);
+/* The peer of a channel that was asked may have given a sign. */
+void xp_core_heard(struct xp_chan *ch);
 /* The signalled work request of a group has completed; 0 or -errno. */
 void xp_core_group_done(struct xp_group *group, int status);
 /* Some other work request of the group failed (an error completion). */

@@ -297,22 +297,29 @@ static bool xp_arm(struct reactor_poller *p)
 
 static void chan_probe_done(struct xp_chain *c, int status)
 {
-	container_of(c, struct xp_chan, probe)->probing = false;
+	struct xp_chan *ch = container_of(c, struct xp_chan, probe);
+
+	ch->probing = false;
+	if (!status)
+		xp_core_heard(ch);
+}
+
+static void chan_probe(struct xp_chan *ch)
+{
+	ch->probing = true;
+	ch->probe = (struct xp_chain){ .dir = XP_RDMA_WRITE,
+				       .done = chan_probe_done };
+	xp_post_chain(ch, &ch->probe);
 }
 
 /* While something is under way no probe is needed: it is acknowledged, or
  * fails. */
 static void chan_probe_if_silent(struct xp_chan *ch)
 {
-	bool silent = !ch->heard && !ch->probing && list_empty(&ch->chains);
-
-	ch->heard = false;
-	if (!silent)
-		return;
-	ch->probing = true;
-	ch->probe = (struct xp_chain){ .dir = XP_RDMA_WRITE,
-				       .done = chan_probe_done };
-	xp_post_chain(ch, &ch->probe);
+	if (ch->heard_us == ch->looked_us && !ch->probing &&
+	    list_empty(&ch->chains))
+		chan_probe(ch);
+	ch->looked_us = ch->heard_us;
 }
 
 static void xp_set_probe_timer(struct xp *xp)
@@ -340,7 +347,7 @@ static void chan_start_probing(struct xp_chan *ch)
 	if (list_empty(&ch->xp->probed))
 		xp_set_probe_timer(ch->xp);
 	list_add_tail(&ch->xp->probed, &ch->probed_node);
-	ch->heard = true;
+	ch->looked_us = UINT64_MAX;
 }
 
 static void chan_stop_probing(struct xp_chan *ch)
@@ -348,6 +355,46 @@ static void chan_stop_probing(struct xp_chan *ch)
 	list_del(&ch->probed_node);
 	if (list_empty(&ch->xp->probed))
 		reactor_timer_stop(&ch->xp->probe_timer);
+}
+
+/* ---- signs of life ---- */
+
+static bool chan_has_sign(const struct xp_chan *ch)
+{
+	return reactor_real_us(ch->xp->cfg.reactor) - ch->heard_us <=
+	       XP_SIGN_MS * 1000;
+}
+
+/* False: xp_core_heard() follows. */
+static bool chan_ask(struct xp_chan *ch)
+{
+	if (chan_has_sign(ch))
+		return true;
+	if (ch->xp->ops->ask)
+		return ch->xp->ops->ask(ch);
+	if (!ch->probing)
+		chan_probe(ch);
+	return false;
+}
+
+bool xp_chan_lives(struct xp_chan *ch)
+{
+	if (ch->state != XP_CHAN_OPEN)
+		return false;
+	if (ch->asked)
+		return chan_has_sign(ch);
+	ch->asked = !chan_ask(ch);
+	return !ch->asked;
+}
+
+/* The thread may have stood still again: then the sign is old, too. */
+void xp_core_heard(struct xp_chan *ch)
+{
+	if (!ch->asked || ch->state != XP_CHAN_OPEN)
+		return;
+	ch->asked = !chan_ask(ch);
+	if (!ch->asked)
+		ch->handler->heard(ch);
 }
 
 /* ---- completions ---- */
@@ -365,8 +412,6 @@ void xp_core_group_done(struct xp_group *g, int status)
 
 	if (status < 0)
 		xp_core_wr_failed(g, status);
-	else
-		ch->heard = true;
 	ch->slots += g->wr_cnt;
 	g->next_free = ch->free_groups;
 	ch->free_groups = g;
@@ -389,7 +434,6 @@ void xp_core_received(struct xp_chan *ch, struct xp_iu *iu)
 		return;
 	}
 	ch->xp->stats.recvs++;
-	ch->heard = true;
 	ch->handler->received(ch, iu);
 }
 

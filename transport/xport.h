@@ -31,6 +31,9 @@
  *    within three times cfg.keepalive_ms; over RDMA by the side that accepted,
  *    within twice that time plus the device's retries. An idle peer stays
  *    connected.
+ *  - xp_chan_lives() is true only if the peer had not given the connection up
+ *    shortly before: it never takes what has lain unread while this thread did
+ *    not run for new.
  *  - When a device is removed, its channels end with -ENODEV and its listeners
  *    wait. The instance gives back at once everything that it holds of the
  *    device, whatever its users still hold (channels, IUs, memory regions).
@@ -183,6 +186,8 @@ struct xp_handler {
 	/* Optional: the channel begins to close. From now on chains are done
 	 * with -ECANCELED, and closed() follows. */
 	void (*closing)(struct xp_chan *ch);
+	/* xp_chan_lives() was false, and is true now. For users of it. */
+	void (*heard)(struct xp_chan *ch);
 };
 
 struct xp_chan_params {
@@ -221,6 +226,18 @@ void xp_chan_free(struct xp_chan *ch);
 void *xp_chan_user(const struct xp_chan *ch);
 struct xp *xp_chan_xp(const struct xp_chan *ch);
 bool xp_chan_is_open(const struct xp_chan *ch);
+/* A sign of life is good for this time. Stops of a thread are longer. */
+#define XP_SIGN_MS 100
+
+/*
+ * True: the peer has given a sign of life, at most XP_SIGN_MS ago by the earliest time
+ * that it may have. Of what a completion queue has, that is the time when the queue was
+ * last known to be empty, not the time of reading. Over TCP it is now, if the kernel
+ * has heard the peer within a second and knows of no end of the connection. False: the
+ * peer is asked, and heard() or closing() follows, never from within.
+ */
+bool xp_chan_lives(struct xp_chan *ch);
+
 /* "10.0.0.1:5555"; valid as long as the channel. */
 const char *xp_chan_local(const struct xp_chan *ch);
 const char *xp_chan_peer(const struct xp_chan *ch);

@@ -42,6 +42,7 @@ struct action {
 	struct xp_iu *iu;
 	struct fake_listener *listener;
 	int status;
+	uint64_t since_us; /* RECEIVE, COMPLETE: not there earlier */
 	uint8_t pdata[XP_PDATA_MAX];
 	size_t pdata_len;
 };
@@ -75,8 +76,9 @@ struct fake_xp {
 	struct list listeners;
 	struct list mrs;
 	struct list spares;
-	struct list chans; /* by fake_chan.node */
-	bool unplugged;	   /* the device is removed */
+	struct list chans;  /* by fake_chan.node */
+	uint64_t looked_us; /* the last poll began */
+	bool unplugged;	    /* the device is removed */
 };
 
 /* The receive memory of a channel that has ended, for the next one that needs
@@ -201,6 +203,20 @@ static void cause_pdata(struct action *a, const void *pdata, size_t len,
 	if (len)
 		memcpy(a->pdata, pdata, len);
 	a->pdata_len = len > room ? len : room;
+}
+
+static void look(struct fake_xp *xp)
+{
+	xp->looked_us = reactor_turn_us(xp->base.cfg.reactor);
+}
+
+/* What the thread of a->at will find: it was not there when the thread last looked. A
+ * thread that is driven by steps always looks. */
+static void note_time(struct action *a)
+{
+	if (a->at->hub->manual)
+		look(a->at);
+	a->since_us = a->at->looked_us;
 }
 
 /* Removes the actions of @ch that are of @kind from @actions; -1: of any
@@ -361,6 +377,7 @@ static int execute_send(struct fake_chan *ch, const struct xp_wr *wr)
 	struct list *it = list_pop(&peer->recvs);
 	struct xp_iu *iu;
 	uint32_t len = 0;
+	struct action *a;
 
 	if (!it)
 		return -EAGAIN;
@@ -372,7 +389,9 @@ static int execute_send(struct fake_chan *ch, const struct xp_wr *wr)
 		len += wr->sge[i].len;
 	}
 	iu->len = len;
-	cause(xp_of(peer), RECEIVE, peer)->iu = iu;
+	a = cause(xp_of(peer), RECEIVE, peer);
+	a->iu = iu;
+	note_time(a);
 	return 0;
 }
 
@@ -389,6 +408,7 @@ static void executed(struct fake_chan *ch, struct fake_wr *fw, int status)
 	a = cause(xp_of(ch), COMPLETE, ch);
 	a->wr = fw;
 	a->status = status;
+	note_time(a);
 }
 
 static void execute(struct fake_chan *ch)
@@ -502,9 +522,12 @@ static void run(struct action *a)
 		execute(ch);
 		break;
 	case COMPLETE:
+		if (!a->status)
+			ch->base.heard_us = a->since_us;
 		complete(ch, a->wr, a->status);
 		break;
 	case RECEIVE:
+		ch->base.heard_us = a->since_us;
 		xp_core_received(&ch->base, a->iu);
 		break;
 	case REQUESTED:
@@ -539,6 +562,7 @@ static unsigned int fake_poll(struct xp *base)
 	struct fake_xp *xp = fake_xp(base);
 	unsigned int done = 0;
 
+	look(xp);
 	while (!xp->hub->manual && done < 256 && !list_empty(&xp->actions)) {
 		run(list_first(&xp->actions, struct action, at_node));
 		done++;

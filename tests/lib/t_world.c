@@ -250,6 +250,14 @@ static void received(struct xp_chan *ch, struct xp_iu *iu)
 		xp_iu_release(iu);
 }
 
+bool t_lives(struct t_end *end)
+{
+	bool lives = xp_chan_lives(end->ch);
+
+	end->asked |= !lives;
+	return lives;
+}
+
 static void closing(struct xp_chan *ch)
 {
 	struct t_end *end = xp_chan_user(ch);
@@ -258,6 +266,16 @@ static void closing(struct xp_chan *ch)
 	end->closing++;
 	if (end->on_closing)
 		end->on_closing(end);
+}
+
+static void heard(struct xp_chan *ch)
+{
+	struct t_end *end = xp_chan_user(ch);
+
+	end->late += !end->asked || end->closing;
+	assert_true(xp_chan_lives(ch));
+	end->asked = false;
+	end->heard++;
 }
 
 static void closed(struct xp_chan *ch, const struct error *why)
@@ -278,6 +296,7 @@ static const struct xp_handler handler = {
 	.established = established,
 	.received = received,
 	.closing = closing,
+	.heard = heard,
 	.closed = closed,
 };
 

@@ -40,6 +40,8 @@ struct t_end {
 	uint8_t pdata[XP_PDATA_MAX];
 	size_t pdata_len;
 	unsigned int received;
+	bool asked; /* t_lives() was false */
+	unsigned int heard;
 	unsigned int late; /* callbacks in the wrong order */
 	/* Called for each IU, which the callee then owns. NULL: it is
 	 * released. */
@@ -130,6 +132,8 @@ struct t_end *t_accept(struct t_world *w, struct xp_conn_request *req);
 void t_keep(struct t_world *w, struct xp_conn_request *req);
 /* For on_received: keeps the IU. */
 void t_hold(struct t_end *end, struct xp_iu *iu);
+/* xp_chan_lives(); the end then expects heard(). */
+bool t_lives(struct t_end *end);
 /* Closes the channel, waits until it is closed, and frees it. */
 void t_end_close(struct t_end *end);
 void t_end_free(struct t_end *end);

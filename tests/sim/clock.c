@@ -95,6 +95,16 @@ uint64_t reactor_now_us(struct reactor *r)
 	return now_us;
 }
 
+uint64_t reactor_turn_us(struct reactor *r)
+{
+	return now_us;
+}
+
+uint64_t reactor_real_us(const struct reactor *r)
+{
+	return now_us;
+}
+
 /* ---- messages ---- */
 
 void reactor_send(struct reactor *to, struct reactor_msg *msg)

@@ -1167,6 +1167,97 @@ T_TEST(what_was_sent_before_the_end_is_received)
 	rig_close(&r);
 }
 
+/* ---- signs of life ---- */
+
+static bool lived; /* when the last IU arrived */
+
+static void note_life(struct t_end *end, struct xp_iu *iu)
+{
+	lived = t_lives(end);
+	xp_iu_release(iu);
+}
+
+static void run_client(struct t_world *w, const unsigned int *until)
+{
+	uint64_t deadline_us = 0;
+
+	while (!*until) {
+		t_tick(&deadline_us, "the client alone");
+		assert_true(reactor_run_once(w->client_reactor, 1) >= 0);
+	}
+}
+
+/* The client sends an IU, and may close then. Meanwhile the server's thread does
+ * not run. */
+static void send_to_one_who_stands_still(struct rig *r, bool closes)
+{
+	struct t_chain chain = { 0 };
+
+	r->server->on_received = note_life;
+	t_post_send(r->client, &chain, &r->remote, 0, 64);
+	run_client(r->w, &chain.done);
+	if (closes) {
+		xp_close(r->client->ch);
+		run_client(r->w, &r->client->closed);
+	}
+	reactor_skip(r->w->server_reactor, 3 * XP_SIGN_MS);
+	T_WAIT(r->w, r->server->received == 1);
+}
+
+T_TEST(what_lay_unread_is_no_sign_of_life)
+{
+	struct t_world_options opt = { .split = true };
+	struct t_chain chain = { 0 };
+	struct rig r;
+
+	rig_open(&r, &opt, BLOCK);
+	t_settle(r.w);
+	send_to_one_who_stands_still(&r, /* closes= */ false);
+	/* The kernel, which did not stand still, knows when the IU came. */
+	assert_true(lived == (t_provider() == T_TCP));
+	T_WAIT(r.w, lived || r.server->heard == 1);
+	/* The thread looks again, so the next one has just come. */
+	lived = false;
+	t_post_send(r.client, &chain, &r.remote, 0, 64);
+	T_WAIT(r.w, chain.done && r.server->received == 2);
+	assert_true(lived);
+	rig_close(&r);
+}
+
+T_TEST(one_who_has_left_does_not_live)
+{
+	struct t_world_options opt = { .split = true };
+	struct rig r;
+
+	rig_open(&r, &opt, BLOCK);
+	t_settle(r.w);
+	send_to_one_who_stands_still(&r, /* closes= */ true);
+	assert_false(lived);
+	T_WAIT(r.w, r.server->closed);
+	assert_int_equal(r.server->heard, 0);
+	assert_false(xp_chan_lives(r.server->ch));
+	rig_close(&r);
+}
+
+/* A peer that has sent nothing for longer than any sign is good. */
+T_TEST(an_idle_peer_is_asked)
+{
+	struct rig r;
+
+	rig_open(&r, NULL, BLOCK);
+	t_settle(r.w);
+	reactor_skip(r.w->server_reactor, 3 * XP_SIGN_MS);
+	/* The kernel asks nobody that it has heard within a second. */
+	if (t_provider() == T_TCP)
+		usleep(1100000);
+	assert_false(t_lives(r.server));
+	assert_false(t_lives(r.server));
+	T_WAIT(r.w, r.server->heard == 1);
+	t_settle(r.w);
+	assert_int_equal(r.server->heard, 1);
+	rig_close(&r);
+}
+
 /* The peer's reactor stops in the middle of its answer to a READ. Many channels
  * show what happens to the provider's own buffers. */
 T_TEST(others_survive_a_close_amid_a_read)

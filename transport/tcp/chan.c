@@ -22,6 +22,9 @@
 #include "transport/tcp/internal.h"
 
 #define CONNECT_TIMEOUT_MS 5000
+/* The kernel asks no peer that it has heard within a second. */
+#define HEARD_MS 1000
+#define LOOK_MS	 5
 
 /* ---- memory ---- */
 
@@ -115,6 +118,7 @@ void tcp_chan_free(struct xp_chan *base)
 }
 
 static void tcp_chan_timed_out(struct reactor_timer *t);
+static void tcp_chan_look_again(struct reactor_timer *t);
 
 static void tcp_chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
 {
@@ -132,6 +136,7 @@ static void tcp_chan_init(struct tcp_chan *ch, unsigned int recv_cnt)
 	list_init(&ch->free_ius);
 	list_init(&ch->free_stages);
 	reactor_timer_init(&ch->timer, tcp_chan_timed_out);
+	reactor_timer_init(&ch->ask_timer, tcp_chan_look_again);
 	snprintf(ch->base.device, sizeof(ch->base.device), "tcp");
 }
 
@@ -158,6 +163,33 @@ static struct tcp_chan *tcp_chan_new(struct xp *base,
 	return ch;
 }
 
+/* ---- signs of life ---- */
+
+/* An acknowledgement wakes nobody. */
+static void tcp_chan_look_again(struct reactor_timer *t)
+{
+	xp_core_heard(&container_of(t, struct tcp_chan, ask_timer)->base);
+}
+
+/* An end of the connection is found by reading. */
+bool tcp_ask(struct xp_chan *base)
+{
+	struct tcp_chan *ch = tcp_chan(base);
+	uint64_t now = reactor_real_us(tcp_reactor(ch));
+	bool lives = tcp_lives(ch->fd, HEARD_MS);
+
+	if (lives)
+		base->heard_us = now;
+	else
+		reactor_timer_set(tcp_reactor(ch), &ch->ask_timer, LOOK_MS);
+	if (lives && ch->asks)
+		tcp_keep_alive(ch->fd, base->xp->cfg.keepalive_ms);
+	else if (!lives && !ch->asks)
+		tcp_ask_soon(ch->fd);
+	ch->asks = !lives;
+	return lives;
+}
+
 /* ---- the end ---- */
 
 static void tcp_chan_drained_if_idle(struct tcp_chan *ch)
@@ -171,6 +203,7 @@ void tcp_disconnect(struct xp_chan *base)
 	struct tcp_chan *ch = tcp_chan(base);
 
 	reactor_timer_stop(&ch->timer);
+	reactor_timer_stop(&ch->ask_timer);
 	list_del(&ch->ready_node);
 	shutdown(ch->fd, SHUT_RDWR);
 	if (ch->rx_busy)

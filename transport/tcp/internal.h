@@ -137,6 +137,10 @@ struct tcp_chan {
 	bool revoked;	      /* memory in use was unregistered */
 	struct list end_node; /* xp.drained */
 
+	/* For tcp_ask(). */
+	struct reactor_timer ask_timer;
+	bool asks; /* the kernel asks the peer */
+
 	/* Connecting and accepting. */
 	struct reactor_timer timer;
 	unsigned int timeout_ms; /* 0: accepted */
@@ -234,6 +238,8 @@ int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	       struct error *e);
 void tcp_disconnect(struct xp_chan *base);
 void tcp_chan_free(struct xp_chan *base);
+/* xp_ops.ask */
+bool tcp_ask(struct xp_chan *base);
 /* The socket failed with @err (negative). */
 void tcp_broke(struct tcp_chan *ch, int err);
 /* After the end of an operation: true when the channel is closing, so that

@@ -5,6 +5,9 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 
+/* TCP_ESTABLISHED of netinet/tcp.h, which linux/tcp.h excludes. */
+#define SOCKET_ESTABLISHED 1
+
 static void set(int fd, int level, int option, int value)
 {
 	setsockopt(fd, level, option, &value, sizeof(value));
@@ -53,12 +56,31 @@ void tcp_control_loopback(int fd, const struct sockaddr *addr)
 			   sizeof(control) - 1);
 }
 
-uint64_t tcp_bytes_received(int fd)
+/* All 0 if it cannot be told: that is no state. */
+static struct tcp_info socket_info(int fd)
 {
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
-		return 0;
-	return info.tcpi_bytes_received;
+	getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len);
+	return info;
+}
+
+bool tcp_lives(int fd, unsigned int ms)
+{
+	struct tcp_info info = socket_info(fd);
+
+	return info.tcpi_state == SOCKET_ESTABLISHED &&
+	       (info.tcpi_last_data_recv <= ms ||
+		info.tcpi_last_ack_recv <= ms);
+}
+
+void tcp_ask_soon(int fd)
+{
+	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+}
+
+uint64_t tcp_bytes_received(int fd)
+{
+	return socket_info(fd).tcpi_bytes_received;
 }

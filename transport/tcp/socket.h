@@ -3,6 +3,7 @@
 #ifndef TRANSPORT_TCP_SOCKET_H
 #define TRANSPORT_TCP_SOCKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -25,6 +26,12 @@ void tcp_take_ipv4(int fd, int family);
  * late, because the kernel does not stop pacing. Accepted sockets inherit this.
  */
 void tcp_control_loopback(int fd, const struct sockaddr *addr);
+/* True if the kernel has heard from the peer of @fd within @ms, and neither side has
+ * ended the connection as far as it knows. */
+bool tcp_lives(int fd, unsigned int ms);
+/* From now on the kernel asks a peer that has been silent for a second; at once, if it
+ * has been. tcp_keep_alive() ends this. */
+void tcp_ask_soon(int fd);
 /* Bytes that ever arrived at @fd; 0: it cannot be told. */
 uint64_t tcp_bytes_received(int fd);
 

@@ -359,7 +359,8 @@ static void vb_chan_wr_failed(struct vb_chan *ch, const struct ibv_wc *wc,
 		     what, vb_wc_text(wc->status), code);
 }
 
-static void vb_chan_send_completed(const struct ibv_wc *wc)
+static void vb_chan_send_completed(const struct vb_pool *pool,
+				   const struct ibv_wc *wc)
 {
 	struct xp_group *g =
 		(void *)(uintptr_t)(wc->wr_id & ~(uint64_t)VB_WR_MASK);
@@ -369,6 +370,8 @@ static void vb_chan_send_completed(const struct ibv_wc *wc)
 	 * reason. */
 	if (err)
 		vb_chan_wr_failed(vb_chan(g->ch), wc, "a work request");
+	else
+		g->ch->heard_us = pool->emptied_us;
 	if ((wc->wr_id & VB_WR_MASK) == VB_WR_GROUP)
 		xp_core_group_done(g, err);
 	else if (err)
@@ -466,6 +469,7 @@ static void vb_chan_recv_completed(struct vb_pool *pool,
 
 	vb_recvq_came_back(iu);
 	if (wc->status == IBV_WC_SUCCESS && ch) {
+		ch->base.heard_us = pool->emptied_us;
 		verbs_chan_take_iu(ch, iu, wc);
 	} else {
 		vb_iu_put(iu);
@@ -481,7 +485,7 @@ void vb_chan_completed(struct vb_pool *pool, struct ibv_wc *wc)
 	switch ((enum vb_wr)(wc->wr_id & VB_WR_MASK)) {
 	case VB_WR_GROUP:
 	case VB_WR_MEMBER:
-		vb_chan_send_completed(wc);
+		vb_chan_send_completed(pool, wc);
 		break;
 	case VB_WR_RECV:
 		vb_chan_recv_completed(pool, wc);

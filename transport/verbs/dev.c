@@ -553,6 +553,7 @@ void vb_pool_share(struct vb_pool *p)
 
 unsigned int vb_pool_poll(struct vb_pool *p)
 {
+	uint64_t now = reactor_turn_us(p->dev->vx->base.cfg.reactor);
 	struct ibv_wc wcs[POLL_BATCH];
 	unsigned int done = 0;
 	int n;
@@ -573,6 +574,8 @@ unsigned int vb_pool_poll(struct vb_pool *p)
 		p->emptied = n < POLL_BATCH;
 		done += (unsigned int)n;
 	}
+	if (p->emptied)
+		p->emptied_us = now;
 	p->dev->vx->base.stats.cqes += done;
 	return done;
 }

@@ -320,6 +320,8 @@ struct vb_pool {
 	unsigned int recv_room;
 	bool no_srq;  /* the device has none */
 	bool emptied; /* the last poll left nothing in cq */
+	/* reactor_turn_us() of the last poll before this one that did */
+	uint64_t emptied_us;
 	bool armed;
 	unsigned int unacked; /* completion events */
 };
