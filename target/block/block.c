@@ -469,7 +469,8 @@ static void block_leaves_door(struct block_cmd *cmd)
 
 void block_stop_waiting(struct block_cmd *cmd)
 {
-	if (cmd->owner.state != BLOCK_OWNER_WAITS)
+	if (cmd->owner.state != BLOCK_OWNER_WAITS &&
+	    cmd->owner.state != BLOCK_OWNER_ASKS)
 		return;
 	block_owner_drop(&cmd->owner);
 	cmd->owner.has(&cmd->owner);

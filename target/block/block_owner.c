@@ -109,7 +109,63 @@ static bool owner_must_wait(const struct block_owner *owner)
 	return false;
 }
 
+/* ---- signs of life ---- */
+
+/* False: it asks. */
+static bool owner_is_heard(struct block_owner *owner)
+{
+	struct block_sender *sender = owner->sender;
+
+	if (owner->reads || !sender || sender->lives(sender))
+		return true;
+	block_owner_drop(owner);
+	owner->state = BLOCK_OWNER_ASKS;
+	list_add_tail(&sender->asking, &owner->wait_node);
+	return false;
+}
+
+bool block_owner_hear(struct block_owner *owner,
+		      void (*heard)(struct block_owner *owner))
+{
+	owner->begin = owner->end = 0;
+	owner->reads = false;
+	owner->has = heard;
+	list_init(&owner->wait_node);
+	return owner_is_heard(owner);
+}
+
+void block_sender_init(struct block_sender *sender,
+		       bool (*lives)(struct block_sender *sender))
+{
+	sender->lives = lives;
+	list_init(&sender->asking);
+}
+
+static bool owner_take(struct block_owner *owner);
+
+/* has() of one may end others. */
+void block_sender_heard(struct block_sender *sender)
+{
+	struct list heard = LIST_INIT(heard);
+	struct list *it;
+
+	list_splice_tail(&heard, &sender->asking);
+	while ((it = list_pop(&heard))) {
+		struct block_owner *owner =
+			container_of(it, struct block_owner, wait_node);
+
+		owner->state = BLOCK_OWNER_NONE;
+		if (owner->begin == owner->end || owner_take(owner))
+			owner->has(owner);
+	}
+}
+
 /* ---- waiting ---- */
+
+static struct block_waits *owner_waits(const struct block_owner *owner)
+{
+	return &owner->of->waits[owner->worker->index];
+}
 
 static bool owner_looks(struct block_owner *owner)
 {
@@ -145,16 +201,17 @@ static void owner_look_again(struct reactor_msg *msg)
 		struct block_owner *owner =
 			container_of(it, struct block_owner, wait_node);
 
-		owner->has(owner);
+		if (owner_is_heard(owner))
+			owner->has(owner);
 	}
 }
 
-static void owner_wait(struct block_owner *owner, struct block_worker *w)
+static void owner_wait(struct block_owner *owner)
 {
-	struct block_waits *waits = owner->waits;
+	struct block_waits *waits = owner_waits(owner);
 
 	if (!waits->worker) {
-		waits->worker = w;
+		waits->worker = owner->worker;
 		waits->msg.run = owner_look_again;
 	}
 	list_add_tail(&waits->waiting, &owner->wait_node);
@@ -175,24 +232,19 @@ static void owner_tell_later(const struct block_owner *owner)
 
 			if (later->state == BLOCK_OWNER_WAITS &&
 			    owner_is_in_the_way(owner, later) &&
-			    !atomic_exchange(&later->waits->told, true))
-				reactor_send(later->waits->worker->reactor,
-					     &later->waits->msg);
+			    !atomic_exchange(&owner_waits(later)->told, true))
+				reactor_send(later->worker->reactor,
+					     &owner_waits(later)->msg);
 		}
 	}
 }
 
 /* ---- the functions of the header ---- */
 
-bool block_owner_take(struct block_owners *of, struct block_worker *w,
-		      struct block_owner *owner)
+static bool owner_take(struct block_owner *owner)
 {
 	bool has;
 
-	assert(owner->state == BLOCK_OWNER_NONE && owner->begin < owner->end &&
-	       owner->end - owner->begin <= BLOCK_STRIPE_LEN);
-	owner->of = of;
-	owner->waits = &of->waits[w->index];
 	owner->given_up = false;
 	list_init(&owner->wait_node);
 	owner_lock(owner);
@@ -201,14 +253,28 @@ bool block_owner_take(struct block_owners *of, struct block_worker *w,
 	owner->state = has ? BLOCK_OWNER_HAS : BLOCK_OWNER_WAITS;
 	/* Before another thread may tell it. */
 	if (!has)
-		owner_wait(owner, w);
+		owner_wait(owner);
 	owner_unlock(owner);
-	return has;
+	return has && owner_is_heard(owner);
+}
+
+bool block_owner_take(struct block_owners *of, struct block_worker *w,
+		      struct block_owner *owner)
+{
+	assert(owner->state == BLOCK_OWNER_NONE && owner->begin < owner->end &&
+	       owner->end - owner->begin <= BLOCK_STRIPE_LEN);
+	owner->of = of;
+	owner->worker = w;
+	return owner_take(owner);
 }
 
 void block_owner_end(struct block_owner *owner)
 {
 	list_del(&owner->wait_node);
+	if (owner->state == BLOCK_OWNER_ASKS) {
+		owner->state = BLOCK_OWNER_NONE;
+		return;
+	}
 	owner_lock(owner);
 	owner_tell_later(owner);
 	for (unsigned int i = 0; i < owner->place_cnt; i++)

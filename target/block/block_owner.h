@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who has which blocks in the store. From the submission of an I/O that changes
+ * Who may change which blocks in the store, and since when. From the submission of an I/O that changes
  * blocks until the store has answered it, exactly these blocks belong to it: no
  * other I/O that changes one of them is submitted meanwhile, whoever sent it, by
  * whatever path. So an I/O that the store carries out late can never replace what
@@ -13,6 +13,11 @@
  * Those that need the same blocks get them in the order in which they came. Who
  * waits here has submitted nothing, and waits for answers of the store or for
  * those that came before it: so no two wait for each other.
+ *
+ * An initiator may also give a command up while it lies unread here, and send newer
+ * ones by another path. So who changes blocks gets them only while its sender lives,
+ * and waits for a sign of life otherwise, without any block. It is asked for the sign
+ * when it has the blocks: whatever passes it from then on waits for its answer.
  *
  * The blocks of a volume are in stripes, each with a lock and a list, so that
  * workers seldom meet. A reader that meets nothing costs one load.
@@ -36,8 +41,18 @@ struct block_owner;
 
 enum block_owner_state {
 	BLOCK_OWNER_NONE,
+	BLOCK_OWNER_ASKS, /* in no list of a stripe; its sender is asked for a sign */
 	BLOCK_OWNER_WAITS, /* in the lists; others have some of the blocks */
 	BLOCK_OWNER_HAS,   /* in the lists; the blocks belong to it */
+};
+
+/* A connection of an initiator. A front end embeds it. Thread: its worker. */
+struct block_sender {
+	/* True: shortly before, it had given up nothing that it has sent. False: it
+	 * is asked, and block_sender_heard() follows when this is true. If it ends
+	 * instead, its commands are stopped. */
+	bool (*lives)(struct block_sender *sender);
+	struct list asking; /* block_owner.wait_node */
 };
 
 /* One entry in the list of a stripe. */
@@ -52,6 +67,8 @@ struct block_owner {
 	uint64_t begin; /* byte */
 	uint64_t end; /* the byte after the last; at most BLOCK_STRIPE_LEN on */
 	bool reads;   /* changes nothing: waits only for what was given up */
+	/* NULL: the target itself, which gives up nothing. */
+	struct block_sender *sender;
 	/* Called on the worker if take() returned false, when it has the blocks. */
 	void (*has)(struct block_owner *owner);
 
@@ -62,8 +79,9 @@ struct block_owner {
 	unsigned int place_cnt;
 	/* constant while it is in the lists */
 	struct block_owners *of;
-	struct block_waits *waits;
-	struct list wait_node; /* of the worker; in waits, or has() is next */
+	struct block_worker *worker;
+	/* In the waits of the worker, or asking; or has() is next. */
+	struct list wait_node;
 };
 
 /* What waits on one worker. */
@@ -93,6 +111,19 @@ void block_owners_fini(struct block_owners *of);
  * move until block_owner_drop(). Thread: @w, as for the others. */
 bool block_owner_take(struct block_owners *of, struct block_worker *w,
 		      struct block_owner *owner);
+
+/*
+ * For what changes more than the blocks of one I/O: @owner, which has no blocks and
+ * wants none, waits only for a sign of life of its sender. As block_owner_take().
+ */
+bool block_owner_hear(struct block_owner *owner,
+		      void (*heard)(struct block_owner *owner));
+
+/* Thread of these two: the worker of @sender. */
+void block_sender_init(struct block_sender *sender,
+		       bool (*lives)(struct block_sender *sender));
+/* @sender was asked, and lives: those that ask go on. */
+void block_sender_heard(struct block_sender *sender);
 
 /* False: a reader need not wait, and take() would be a waste. */
 static inline bool block_owners_shut_readers(const struct block_owners *of)

@@ -516,11 +516,24 @@ static int channel_accept(struct channel *ch, struct error *e)
 	return xp_accept(xp, conn, &params, &ch->xp, e);
 }
 
+static bool channel_lives(struct block_sender *sender)
+{
+	return xp_chan_lives(container_of(sender, struct channel, sender)->xp);
+}
+
+static void channel_on_heard(struct xp_chan *xp)
+{
+	struct channel *ch = xp_chan_user(xp);
+
+	block_sender_heard(&ch->sender);
+}
+
 static void channel_run_start(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.start);
 	struct error e = { 0 };
 
+	block_sender_init(&ch->sender, channel_lives);
 	list_add_tail(&ch->worker->channels, &ch->worker_node);
 	channel_enter(ch, CHANNEL_ACCEPTING);
 	reactor_timer_set(ch->worker->reactor, &ch->timer,
@@ -698,6 +711,7 @@ static inline void channel_start_request(struct channel *ch, struct xp_iu *iu)
 	const uint8_t *opcode = iu->data;
 
 	req->ch = ch;
+	req->task.blk.owner.sender = &ch->sender;
 	ch->requests.cnt++;
 	list_add_tail(&ch->requests.busy, &req->node);
 	ch->had_command = true;
@@ -837,5 +851,6 @@ static const struct xp_handler channel_handler = {
 	.established = channel_on_established,
 	.received = channel_on_received,
 	.closing = channel_on_closing,
+	.heard = channel_on_heard,
 	.closed = channel_on_closed,
 };

@@ -187,6 +187,7 @@ struct channel {
 	enum channel_state state;
 	struct list worker_node;    /* worker->channels */
 	struct xp_chan *xp;	    /* NULL: never accepted */
+	struct block_sender sender; /* of its commands */
 	struct reactor_timer timer; /* half open, or draining */
 	struct srp_ledger ledger;
 	bool logged_in;	   /* the login was logged, so the logout will be */

@@ -558,24 +558,56 @@ static void hold_granted(struct block_hold *hold)
 		task->held(task);
 }
 
+static void task_heard(struct block_owner *owner)
+{
+	struct scsi_task *task =
+		container_of(owner, struct scsi_task, blk.owner);
+
+	if (task->stopped)
+		task_end(task);
+	else if (scsi_task_hold(task, task->held))
+		task->held(task);
+}
+
+/* A job changes blocks without the task. Blocks that a task has exclusively are
+ * kept from all others while it asks. */
+static bool task_hears(struct scsi_task *task)
+{
+	return !(task->cmd.info->flags & SCSI_CDB_WRITES) ||
+	       block_owner_hear(&task->blk.owner, task_heard);
+}
+
+static inline bool task_take(struct scsi_task *task, uint64_t lba, uint64_t cnt,
+			     bool exclusive)
+{
+	return scsi_task_take_blocks(task, task->vol, lba, cnt, exclusive,
+				     hold_granted) &&
+	       task_may_use_blocks(task) && task_own_in_place(task);
+}
+
+static __attribute__((noinline)) bool
+task_hold_otherwise(struct scsi_task *task, enum scsi_hold way)
+{
+	if (way == SCSI_HOLD_UNIT)
+		return task_take(task, UINT64_MAX - 1, 1,
+				 /* exclusive= */ false);
+	if (!task_hears(task))
+		return false;
+	return way == SCSI_HOLD_NONE ||
+	       task_take(task, task->cmd.lba, task->cmd.blocks,
+			 /* exclusive= */ true);
+}
+
 bool scsi_task_hold(struct scsi_task *task,
 		    void (*held)(struct scsi_task *task))
 {
 	enum scsi_hold way = handlers[task->cmd.op]->hold;
-	uint64_t lba = task->cmd.lba;
-	uint64_t cnt = task->cmd.blocks;
 
-	if (way == SCSI_HOLD_NONE)
-		return true;
-	if (way == SCSI_HOLD_UNIT) {
-		lba = UINT64_MAX - 1;
-		cnt = 1;
-	}
 	task->held = held;
-	return scsi_task_take_blocks(task, task->vol, lba, cnt,
-				     way == SCSI_HOLD_EXCLUSIVE,
-				     hold_granted) &&
-	       task_may_use_blocks(task) && task_own_in_place(task);
+	if (way != SCSI_HOLD_SHARED)
+		return task_hold_otherwise(task, way);
+	return task_take(task, task->cmd.lba, task->cmd.blocks,
+			 /* exclusive= */ false);
 }
 
 static void execute_held(struct scsi_task *task)

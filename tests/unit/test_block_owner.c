@@ -19,6 +19,15 @@ static struct block_worker workers[WORKERS];
 static struct block_owner owners[OWNERS];
 static char order[64]; /* letters of the owners, as they get their blocks */
 
+static struct block_sender
+	sender; /* of owners a, b and c, in tests that name it */
+static bool lives;
+
+static bool sender_lives(struct block_sender *s)
+{
+	return lives;
+}
+
 static void note(struct block_owner *owner)
 {
 	size_t n = strlen(order);
@@ -236,6 +245,102 @@ T_TEST(what_waits_or_reads_is_not_given_up)
 	assert_false(block_owner_give_up(&owners[3]));
 	drop('a');
 	drop('b');
+	drop('c');
+	end();
+}
+
+/* ---- senders ---- */
+
+static void begin_with_sender(void)
+{
+	begin();
+	block_sender_init(&sender, sender_lives);
+	for (unsigned int i = 0; i < 3; i++)
+		owners[i].sender = &sender;
+	lives = false;
+}
+
+static void sender_is_heard(void)
+{
+	lives = true;
+	block_sender_heard(&sender);
+	settle();
+}
+
+T_TEST(newer_one_passes_one_whose_sender_is_asked)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	takes('d', 1, 0, 1024);
+	assert_string_equal(order, "d");
+	sender_is_heard();
+	assert_string_equal(order, "d");
+	drop('d');
+	assert_string_equal(order, "da");
+	drop('a');
+	end();
+}
+
+/* It was heard when it came, and that was long ago when it gets its blocks. */
+T_TEST(sender_is_asked_again_after_a_wait_for_blocks)
+{
+	begin_with_sender();
+	lives = true;
+	takes('d', 1, 0, 1024);
+	takes('a', 0, 0, 1024);
+	lives = false;
+	drop('d');
+	assert_string_equal(order, "d");
+	takes('e', 1, 0, 1024);
+	assert_string_equal(order, "de");
+	drop('e');
+	sender_is_heard();
+	assert_string_equal(order, "dea");
+	drop('a');
+	end();
+}
+
+T_TEST(readers_and_the_target_itself_are_not_asked)
+{
+	begin_with_sender();
+	take('a', 0, 0, 1024, /* reads= */ true);
+	takes('d', 0, 0, 1024);
+	assert_string_equal(order, "ad");
+	drop('a');
+	drop('d');
+	end();
+}
+
+T_TEST(one_that_leaves_is_not_called_when_its_sender_is_heard)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	takes('b', 0, 512, 2048);
+	assert_false(block_owner_hear(&owners[2], note));
+	assert_false(block_owner_give_up(&owners[0]));
+	block_owner_drop(&owners[0]);
+	sender_is_heard();
+	assert_string_equal(order, "bc");
+	drop('b');
+	end();
+}
+
+static void hears_and_ends(struct block_owner *owner)
+{
+	note(owner);
+	block_owner_drop(&owners[1]);
+}
+
+T_TEST(one_that_is_heard_may_end_another)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	owners[0].has = hears_and_ends;
+	takes('b', 0, 2048, 4096);
+	takes('c', 0, 4096, 8192);
+	sender_is_heard();
+	assert_string_equal(order, "ac");
+	drop('a');
 	drop('c');
 	end();
 }
