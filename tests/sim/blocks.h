@@ -34,6 +34,8 @@ struct stamp {
 	uint8_t host;
 	uint32_t instead; /* COMPARE AND WRITE: replaces this stamp; else 0 */
 	uint32_t first;	  /* of its command; one for each block follows it */
+	/* By clock_now(): its host closed the connection; 0: it has not. */
+	uint64_t given_up_us;
 	uint64_t start;
 	uint64_t end; /* NEVER: it may still take place */
 };

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/clock.h"
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"
+#include "transport/xport.h"
 
 #define PENDING_MAX  512
 #define VERSIONS_MAX 32
@@ -209,19 +211,10 @@ static void flush_upto(const struct job *j)
 
 /* ---- requests ---- */
 
-static void note_failure(const struct job *j)
+static void note_failed_writes(const struct job *j)
 {
 	const struct rbp_io *io = j->io;
 
-	j->disk->errors++;
-	if (io->op == RBP_FLUSH)
-		j->disk->flush_failed = true;
-	else if (io->flags & RBP_FUA) {
-		j->disk->unseen = true;
-		j->disk->write_saw = true;
-	}
-	if (io->op == RBP_FLUSH || io->flags & RBP_FUA)
-		j->disk->had_loss = true;
 	for (unsigned int i = 0; io->op == RBP_WRITE && i < blocks_of(io);
 	     i++) {
 		uint32_t stamp =
@@ -236,6 +229,22 @@ static void note_failure(const struct job *j)
 		else
 			stamps[stamp].disk_failed = true;
 	}
+}
+
+static void note_failure(const struct job *j)
+{
+	const struct rbp_io *io = j->io;
+
+	j->disk->errors++;
+	if (io->op == RBP_FLUSH)
+		j->disk->flush_failed = true;
+	else if (io->flags & RBP_FUA) {
+		j->disk->unseen = true;
+		j->disk->write_saw = true;
+	}
+	if (io->op == RBP_FLUSH || io->flags & RBP_FUA)
+		j->disk->had_loss = true;
+	note_failed_writes(j);
 	if (io->op == RBP_READ)
 		memset(io->buf, 0xee, io->len);
 }
@@ -310,8 +319,8 @@ static void note_upto(struct job *j)
 	}
 }
 
-/* The requests of a dead target fail. */
-static void judge_copies(const struct job *j)
+/* May it be written now? The requests of a dead target fail. */
+static void judge_write(const struct job *j)
 {
 	const struct rbp_io *io = j->io;
 	unsigned int first = (unsigned int)(io->offset / BLOCK_BYTES);
@@ -322,9 +331,16 @@ static void judge_copies(const struct job *j)
 		uint32_t stamp =
 			stamp_parse((const uint8_t *)io->buf + i * BLOCK_BYTES);
 
-		if (stamp != STAMP_GARBAGE &&
-		    is_copied(lun_of(j->disk), first + i, stamp))
+		if (stamp == STAMP_GARBAGE)
+			continue;
+		if (is_copied(lun_of(j->disk), first + i, stamp))
 			hosts_copy_begins(lun_of(j->disk), first + i, stamp);
+		else if (stamps[stamp].given_up_us &&
+			 clock_now() - stamps[stamp].given_up_us >
+				 XP_SIGN_MS * 1000)
+			sim_wrong("stamp %u is written, and its host gave it "
+				  "up long ago",
+				  stamp);
 	}
 }
 
@@ -336,7 +352,7 @@ static void disk_submit(void *v, struct rbp_io *io)
 	*j = (struct job){ .io = io, .disk = v, .dead = unplugged };
 	if (io->op == RBP_FLUSH)
 		note_upto(j);
-	judge_copies(j);
+	judge_write(j);
 }
 
 /* ---- the end of a target ---- */
@@ -365,6 +381,7 @@ void disks_kill(bool power_cut)
 			continue;
 		if (j->io->op == RBP_WRITE && sim_chance(50))
 			apply(j, sim_random(blocks_of(j->io) + 1));
+		note_failed_writes(j);
 		j->dead = true;
 	}
 	unplugged = true;

@@ -68,6 +68,16 @@ FAULTS = [
      '\tif (login->single)\n\t\tport_replace_nexus(nexus, login);',
      '\tport_replace_nexus(nexus, login);'),
 
+    # -- signs of life
+    ('writes without a sign of life', 'target/block/block_owner.c',
+     'if (owner->reads || !sender || sender->lives(sender))', 'if (true)'),
+    ('thinks that a sign of life never gets old', 'transport/xport.c',
+     '\treturn reactor_real_us(ch->xp->cfg.reactor) - ch->heard_us <=\n'
+     '\t       XP_SIGN_MS * 1000;', '\treturn ch->heard_us > 0;'),
+    ('does not ask again after a wait for blocks', 'target/block/block_owner.c',
+     '\t\tif (owner_is_heard(owner))\n\t\t\towner->has(owner);',
+     '\t\towner->has(owner);'),
+
     # -- task management
     ('answers ABORT TASK while the disk has the command',
      'target/port/task_mgmt.c',

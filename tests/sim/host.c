@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tests/sim/clock.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/host_world.h"
 #include "tests/sim/sim.h"
@@ -143,6 +144,14 @@ void hosts_connect(void)
 	}
 }
 
+/* No thread runs for longer than a sign of life is good. So the target may not carry
+ * out what it has not yet given to a disk (disk.c). */
+static void stand_still(void)
+{
+	sim_tell("-- no thread runs");
+	clock_skip(3 * XP_SIGN_MS);
+}
+
 static void change_channels(struct host *h, struct chan *ch)
 {
 	switch (sim_random(6)) {
@@ -151,7 +160,10 @@ static void change_channels(struct host *h, struct chan *ch)
 		return;
 	case 1:
 		sim_tell("host %u: closes channel %u", h->number, ch->number);
+		if (sim_chance(50))
+			cmd_write(ch);
 		chan_close(ch);
+		stand_still();
 		return;
 	case 2:
 	case 3:

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "tests/sim/clock.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 
@@ -96,11 +97,20 @@ void cmd_lost(struct cmd *c)
 	cmd_free(c);
 }
 
+/* It may have passed the door already if it compares first. */
+static void cmd_give_up(const struct cmd *c)
+{
+	for (unsigned int i = 0; c->kind == WRITE && i < c->blocks; i++)
+		stamps[c->stamps[i]].given_up_us = clock_now();
+}
+
 void cmds_lose(const struct chan *ch)
 {
 	for (unsigned int i = 0; i < CMDS_MAX; i++) {
-		if (world.cmds[i].used && world.cmds[i].ch == ch)
-			cmd_lost(&world.cmds[i]);
+		if (!world.cmds[i].used || world.cmds[i].ch != ch)
+			continue;
+		cmd_give_up(&world.cmds[i]);
+		cmd_lost(&world.cmds[i]);
 	}
 }
 
