@@ -390,16 +390,14 @@ T_TEST(lock_ends_with_the_process)
 
 /* ---- files that were opened elsewhere ---- */
 
-struct given_row {
+static const struct given_row {
 	const char *name;
 	int flags; /* of the first descriptor */
 	int flush_flags;
 	bool other; /* it is open to another file */
 	bool read_only;
 	int err;
-};
-
-static const struct given_row given_rows[] = {
+} given_rows[] = {
 	{ "for reading and writing", O_RDWR, O_RDONLY },
 	{ "with O_APPEND, which is taken away", O_RDWR | O_APPEND, O_RDONLY },
 	{ "for reading, of a read-only volume", O_RDONLY, O_RDONLY, false,
