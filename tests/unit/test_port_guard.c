@@ -104,23 +104,33 @@ T_ROWS(initiator_that_stops_is_disconnected, stop_cases)
 	rig_destroy(rig);
 }
 
-/* Each RDMA READ of the initiator is slow. Together they take far longer than
- * the limit. */
-T_TEST(slow_initiator_is_left_alone)
+static const struct stop_case slow_cases[] = {
+	{ "RDMA READs", RIG_DISK, true, 8 },
+	{ "RDMA WRITEs and responses", RIG_DISK, false, 8 },
+};
+
+/* Each one to the initiator is slow. Together they take far longer than the
+ * limit. */
+T_ROWS(slow_initiator_is_left_alone, slow_cases)
 {
+	const struct stop_case *row = *state;
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct rig_cmd w = rig_write(RIG_DISK, 0, 8);
+	struct rig_cmd cmd = row->write ? rig_write(row->lun, 0, row->blocks)
+					: rig_read(row->lun, 0, row->blocks);
 	uint64_t tags[8];
 
 	rig_expect_alive(ch);
 	t_fabric_hold_completions(rig->hub, true);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++)
-		tags[i] = rw(ch, w, 0, 8 * BLK);
+		tags[i] = rw(ch, cmd, 0, row->blocks * BLK);
 	t_fabric_hold_completions(rig->hub, false);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
-		pass(rig, 25000);
-		/* The initiator's SEND and the READ. */
+		/* In steps: the target was not stopped. */
+		for (int step = 0; step < 3; step++)
+			pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
+		assert_false(ch->closed);
+		/* The initiator's SEND and the slow one. */
 		assert_int_equal(t_fabric_let_go(rig->hub, 2), 2);
 		rig_settle(rig);
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
