@@ -107,18 +107,21 @@ static void pending_get_fifteen_seconds(size_t cnt)
 
 	assert_true(cnt <= ARRAY_SIZE(fds));
 	t_pair(w, &client, &server);
-	for (size_t i = 0; i < cnt; i++)
-		fds[i] = t_raw_connect(&w->addr);
-	t_settle(w);
-	reactor_skip(w->server_reactor, 14000);
-	t_settle(w);
-	for (size_t i = 0; i < cnt; i++)
-		assert_false(has_ended(fds[i]));
-	reactor_skip(w->server_reactor, 1000);
-	t_settle(w);
-	for (size_t i = 0; i < cnt; i++) {
-		assert_true(has_ended(fds[i]));
-		close(fds[i]);
+	/* Those that come later have as long. */
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < cnt; i++)
+			fds[i] = t_raw_connect(&w->addr);
+		t_settle(w);
+		reactor_skip(w->server_reactor, 14000);
+		t_settle(w);
+		for (size_t i = 0; i < cnt; i++)
+			assert_false(has_ended(fds[i]));
+		reactor_skip(w->server_reactor, 1000);
+		t_settle(w);
+		for (size_t i = 0; i < cnt; i++) {
+			assert_true(has_ended(fds[i]));
+			close(fds[i]);
+		}
 	}
 	assert_int_equal(client->closed + server->closed, 0);
 	t_world_close(w);
