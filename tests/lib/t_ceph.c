@@ -297,6 +297,7 @@ int rados_watch3(rados_ioctx_t io, const char *o, uint64_t *cookie,
 	t_ceph.heard = watchcb;
 	t_ceph.watch_failed = watcherrcb;
 	t_ceph.heard_user = arg;
+	t_ceph.watches++;
 	return answer("rados_watch3");
 }
 

@@ -86,6 +86,7 @@ struct t_ceph {
 	/* The watch of messages, and the answers to them. */
 	rados_watchcb2_t heard;
 	rados_watcherrcb_t watch_failed;
+	atomic_uint watches; /* calls of rados_watch3() */
 	void *heard_user;
 	const char *last_message; /* of another gateway, in the flush */
 	sem_t acked;
