@@ -473,6 +473,13 @@ T_TEST(save_warns_of_rules_that_the_command_line_has)
 			       "target again"));
 }
 
+T_TEST(limit_holds_from_the_next_login_on)
+{
+	t_server_ask("Apply", t_json("{'config': {'max-logins': 1}}"));
+	assert_true(t_server_login(1)->established);
+	assert_false(t_server_login(2)->established);
+}
+
 T_TEST(versions_before_are_kept)
 {
 	static const char *const limits[] = {
