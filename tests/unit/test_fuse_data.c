@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fuse/answer.h"
+#include "fuse/slots.h"
 #include "tests/lib/t_table.h"
 #include "tests/unit/test_fuse_rig.h"
 
@@ -1065,6 +1066,7 @@ T_TEST(files_can_be_looked_at_while_all_slots_wait)
 	struct rig *r = rig_new(&(struct rig_options){ .thick = true });
 	uint64_t fh = rig_open(r, O_RDWR);
 	static uint8_t data[1024];
+	unsigned int spares = 0;
 
 	r->target->hold = true;
 	for (int i = 0; i < WRITES; i++) {
@@ -1087,6 +1089,12 @@ T_TEST(files_can_be_looked_at_while_all_slots_wait)
 	}
 	for (int i = 0; i < WRITES * 1024; i++)
 		assert_int_equal(r->target->disk[i], i / 1024 + 1);
+	/* None is lost: after the next outages, there would be too few. */
+	for (const struct slot *slot = dev_slots(r->dev)->free_spare; slot;
+	     slot = slot->next_free)
+		spares++;
+	assert_true(spares > 1);
+	assert_int_equal(spares, dev_slots(r->dev)->spare_used);
 	rig_free(r);
 }
 
