@@ -284,6 +284,22 @@ T_TEST(login_without_an_answer_is_told_and_tried_again)
 	t_session_free(t);
 }
 
+/* It says so at each MODE SENSE (6). */
+T_TEST(target_whose_volumes_change_again_and_again_is_left)
+{
+	struct t_session *t = t_session_new_returning(MODE_CACHE);
+
+	t->override =
+		t_override_attention(0x1a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	t->override.cnt = 1000000;
+	t_session_drop(t, 0);
+	while (!strstr(t->why.text, "again and again"))
+		t_session_turn(t);
+	t->override.cnt = 0;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
+}
+
 /* The request for a reconnect may be lost and repeated late. */
 T_TEST(first_login_to_come_back_is_given_up_early)
 {
