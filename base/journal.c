@@ -99,12 +99,6 @@ bool journal_send(int fd, const struct journal_entry *entry)
 	}
 	/* To its name each time: the socket of a journal that was started again is
 	 * another one. */
-	return sendto(fd, d.bytes, d.len, MSG_DONTWAIT | MSG_NOSIGNAL,
-		      (const void *)&to, sizeof(to)) >= 0;
-}
-
-bool journal_send_stderr(const char *line)
-{
-	return send(STDERR_FILENO, line, strlen(line),
-		    MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+	return sendto(fd, d.bytes, d.len, MSG_NOSIGNAL, (const void *)&to,
+		      sizeof(to)) >= 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Lines for the journal of systemd, with fields by which journalctl finds them (the
- * "Native Journal Protocol" of systemd). Nothing here waits for the journal.
+ * "Native Journal Protocol" of systemd).
  *
  * Thread: any.
  */
@@ -26,10 +26,7 @@ bool journal_has_stderr(void);
  * may forbid this. */
 int journal_open(void);
 
-/* False: the journal does not take it now. */
+/* Waits while the journal is busy. False: there is no journal. */
 bool journal_send(int fd, const struct journal_entry *entry);
-
-/* The same for a line with its end, by the stream that stderr is. It has no fields. */
-bool journal_send_stderr(const char *line);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Writes one line for each message, to stderr, or for a daemon to syslog or to the
- * journal of systemd. A line of more than 1023 bytes is cut. The code that decides
- * what to do about an error logs it, once:
+ * journal of systemd. A line of more than 1023 bytes is cut. After log_start_thread(),
+ * no message waits for who reads the log. The code that decides what to do about an
+ * error logs it, once:
  *   error   something that was asked for did not happen
  *   warn    the program carries on, and the line says so
  *   notice  start, stop, login, logout
@@ -35,9 +36,27 @@ void log_to_syslog(void);
 
 /* If stderr is a stream of systemd's journal, send lines to the journal with their
  * severity and what they are about, as fields, from now on. A line that the journal does
- * not take at once goes to stderr; if that would block, too, it is counted, and the log
- * says later how many are lost. Thread: main, before others. */
+ * not take goes to stderr. Thread: main, before others. */
 void log_to_journal(void);
+
+/*
+ * From now on, a thread writes the lines, in their order. Messages only put them into a
+ * ring of 256 lines. A line that finds no room is lost; the log says later how many are.
+ * A process that is forked writes its lines itself. If the process can have no more
+ * threads, a line says so and nothing changes. Thread: setup, with the rights that the
+ * thread shall have.
+ */
+void log_start_thread(void);
+
+/* Waits until all lines are written, at most 1 s, and not at all if that was in vain
+ * and nothing was written since. */
+void log_flush(void);
+
+/* _exit() after log_flush(). */
+_Noreturn void log_exit(int status);
+
+/* For a handler of signals: writes @text to stderr at once, unless that would block. */
+void log_in_handler(const char *text);
 
 /* Writes the line at every level: call log_at() and those below. */
 void log_write(enum log_level level, const char *fmt, ...)

@@ -66,8 +66,10 @@ static int process_mount_ready(void *arg)
 		log_error("%s", e.text);
 		return e.err;
 	}
-	if (p->ready_fd < 0)
+	if (p->ready_fd < 0) {
+		log_start_thread();
 		return 0;
+	}
 	/* Not before: on an automount point, only the process group of systemd
 	 * can mount. All others wait for that mount. */
 	setsid();
@@ -75,6 +77,7 @@ static int process_mount_ready(void *arg)
 		return -EPIPE; /* the parent was killed: end, too */
 	close(p->ready_fd);
 	process_leave_terminal();
+	log_start_thread();
 	return 0;
 }
 
@@ -144,6 +147,7 @@ static int process_run(struct process *p, struct mount *m)
 	status = err ? EXIT_FAILURE
 		     : client_run(p->o, m, process_mount_ready, p);
 	pidfile_remove(&p->pidfile);
+	log_flush();
 	return status;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
+#include "base/log.h"
 
 /* Numbers of system calls are below this, for those with a name below; see
  * name_of. */
@@ -155,14 +156,13 @@ static void violated(int sig, siginfo_t *info, void *ctx)
 	unsigned int nr = (unsigned int)info->si_syscall;
 	const char *name = nr < NUMBERS ? name_of[nr] : NULL;
 	char line[256];
-	int len = snprintf(line, sizeof(line),
-			   "rdma-target: error: the sandbox does not allow the "
-			   "system call %s (%u): ending at once; should it be "
-			   "needed, use --no-sandbox and report this\n",
-			   name ? name : "without a name", nr);
 
-	if (write(STDERR_FILENO, line, (size_t)len) < 0)
-		_exit(EXIT_FAILURE);
+	snprintf(line, sizeof(line),
+		 "rdma-target: error: the sandbox does not allow the system "
+		 "call %s (%u): ending at once; should it be needed, use "
+		 "--no-sandbox and report this\n",
+		 name ? name : "without a name", nr);
+	log_in_handler(line);
 	_exit(EXIT_FAILURE);
 }
 

@@ -231,15 +231,12 @@ static struct server *volatile server_ending;
 
 static void server_exit_at_once(int sig)
 {
-	static const char text[] =
-		"rdma-target: error: a signal while it ends: exiting at once\n";
 	struct server *s = server_ending;
 
 	/* A target that could not start has said why already. */
-	if (s && s->stop_signal &&
-	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
-		/* There is nothing else to do about it. */
-	}
+	if (s && s->stop_signal)
+		log_in_handler("rdma-target: error: a signal while it ends: "
+			       "exiting at once\n");
 	if (s)
 		pidfile_remove(&s->pidfile);
 	_exit(EXIT_FAILURE);
@@ -537,7 +534,7 @@ static void server_tear_down(struct server *s)
 	/* As after a second signal. */
 	if (!server_manage_close(s)) {
 		pidfile_remove(&s->pidfile);
-		_exit(EXIT_FAILURE);
+		log_exit(EXIT_FAILURE);
 	}
 #endif
 	/* Threads of plugins may still run. */
@@ -568,12 +565,15 @@ static void server_serve(struct server *s)
 
 	server_watch_signals(s);
 	server_watch_sizes(s);
+	/* The thread has the rights of the others. What can be pasted was
+	 * written without it: every start needs it. */
+	log_start_thread();
 	service_notify(s->notify_fd, SERVICE_READY);
 	err = reactor_run(s->workers[0].reactor);
 	if (err) {
 		log_error("worker 0: its ring failed: %s", strerror(-err));
 		pidfile_remove(&s->pidfile);
-		_exit(1);
+		log_exit(EXIT_FAILURE);
 	}
 	log_notice("stopped");
 }
@@ -619,6 +619,7 @@ int server_run(const struct configuration *c)
 		s->exit_code = 1;
 	}
 	server_tear_down(s);
+	log_flush();
 	code = s->exit_code;
 	server_ending = NULL;
 	free(s);

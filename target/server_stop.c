@@ -170,7 +170,7 @@ void server_stop_signal(struct server *s, int sig)
 	if (s->stop_signal) {
 		log_error("second signal: exiting at once");
 		pidfile_remove(&s->pidfile);
-		_exit(1);
+		log_exit(1);
 	}
 	s->stop_signal = sig;
 	/* The signal is not pending any more. */

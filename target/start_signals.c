@@ -13,7 +13,7 @@ static void start_signals_take(struct start_signals *w, int sig)
 {
 	if (w->first) {
 		log_error("second signal: exiting at once");
-		_exit(1);
+		log_exit(1);
 	}
 	w->first = sig;
 	/* It is not pending any more. */

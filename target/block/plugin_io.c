@@ -182,7 +182,7 @@ static void handle_end(struct handle *h, enum handle_state state)
 	log_error("%s: the plugin has ended an I/O twice; ending at once, "
 		  "before data is mixed up",
 		  h->io.queue->be->vol.name);
-	_exit(EXIT_FAILURE);
+	log_exit(EXIT_FAILURE);
 }
 
 void plugin_io_done(struct rbp_io *io, int res)

@@ -450,6 +450,9 @@ static void control_run(struct control_conn *conn,
 		m->run_given(c->user, call->parameters, &conn->given, ret);
 	else
 		m->run(c->user, call->parameters, ret);
+	/* A client that has its answer finds the lines in the log. */
+	if (m && m->changes)
+		log_flush();
 }
 
 /* Handles one message of @len bytes at the beginning of the buffer. False:

@@ -277,7 +277,7 @@ static void *worker_main(void *arg)
 		 * to end the target. */
 		log_error("worker %u: its ring failed: %s", w->index,
 			  strerror(-err));
-		_exit(EXIT_FAILURE);
+		log_exit(EXIT_FAILURE);
 	}
 	w->thread_end(w, w->user);
 	worker_close_on_thread(w);

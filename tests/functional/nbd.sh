@@ -267,7 +267,7 @@ t_target --threads 2 --backing "$(uri),name=k"
 t_mount "$URI" "$M" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 t_check 'fio verifies while the server is killed' survives
 t_check 'no flush is acknowledged that might have lost writes' fails flushes
-t_check 'the log says why' grep -q \
+t_check 'the log says why' t_wait_for 5 grep -q \
 	'flushes fail from now on: the connection was lost before' \
 	"$T/target.log"
 end_target
@@ -303,7 +303,7 @@ t_check 'a flush fails when the server is away' fails write_then_flush $SERVER
 wait "$SERVER" 2>/dev/null
 reads() { dd if="$M/k" of=/dev/null bs=4k count=1 iflag=direct; }
 t_check 'I/O fails when the server stays away' fails reads
-t_check 'the log says so' grep -q 'away for 1 seconds: I/O fails' \
+t_check 'the log says so' t_wait_for 5 grep -q 'away for 1 seconds: I/O fails' \
 	"$T/target.log"
 truncate -s 32M "$T/small.img"
 serve file "$T/small.img"
@@ -327,7 +327,7 @@ crash
 reads >/dev/null 2>&1 &
 reader=$!
 t_check 'with wait=0, I/O fails at once' t_wait_for 5 t_has_ended $reader
-t_check 'the log says so' grep -q 'away for 0 seconds: I/O fails' \
+t_check 'the log says so' t_wait_for 5 grep -q 'away for 0 seconds: I/O fails' \
 	"$T/target.log"
 serve memory 64M
 t_check 'a server that is back is used' t_wait_for 30 reads
@@ -386,7 +386,7 @@ while ! t_has_ended $stuck && read_at 0 2>/dev/null; do
 done
 t_check 'a request that is always stuck fails' fails wait $stuck
 t_check 'others are answered meanwhile' test "$answered" -gt 10
-t_check 'the log names it' grep -q 'has not answered a read for 1 seconds' \
+t_check 'the log names it' t_wait_for 5 grep -q 'has not answered a read for 1 seconds' \
 	"$T/target.log"
 rm "$T/requests"
 read_at 256 2>/dev/null &
@@ -439,7 +439,7 @@ t_target --backing "$(uri),name=silent,timeout=1,wait=2"
 t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 t_check 'I/O of a silent server fails' fails dd if="$T/mnt/silent" of="$T/x" \
 	bs=4k count=1 iflag=direct
-t_check 'the log says so' grep -q 'has not answered a read for 1 seconds' \
+t_check 'the log says so' t_wait_for 5 grep -q 'has not answered a read for 1 seconds' \
 	"$T/target.log"
 crash
 serve memory 64M

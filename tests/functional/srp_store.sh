@@ -94,7 +94,7 @@ t_check 'a write is done' writes
 kill -9 "$BELOW"
 wait "$BELOW" 2>/dev/null
 t_check 'a flush fails while the target below is away' fails flushes
-t_check 'which was asked for' grep -q 'SYNCHRONIZE CACHE' "$T/target.log"
+t_check 'which was asked for' t_wait_for 5 grep -q 'SYNCHRONIZE CACHE' "$T/target.log"
 t_check 'the target below comes back' restart
 t_check 'and a flush is done again' t_wait_for 10 flushes
 fusermount3 -u "$T/mnt"
