@@ -327,9 +327,9 @@ struct rbp_plugin {
 	 * rdma-target calls the blocking functions. A layer must have it. */
 	void (*submit)(void *v, struct rbp_io *io);
 	const struct rbp_blocking *blocking;
-	/* [any] Returns the present size of the store in bytes. NULL: the size
-	 * does not change; a layer that is as large as the backend below grows
-	 * with it. */
+	/* [any] Returns the present size of the store in bytes. Must not block.
+	 * NULL: the size does not change; a layer that is as large as the
+	 * backend below grows with it. */
 	int (*measure)(void *v, uint64_t *ret_bytes);
 	/* [worker] Called once at the end of a turn of the worker in which
 	 * submit() was called. The plugin can now pass on the I/Os of the turn

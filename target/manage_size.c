@@ -89,6 +89,8 @@ bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
 					    "not a multiple of the block size");
 	if (bytes && manage_grow_file(v.vol, bytes, &e))
 		return manage_refuse_volume(f, name, "size", e.text);
+	/* On this thread: a worker does not wait for the store. */
+	backend_look(v.vol->dev.backend);
 	if (server_call(m->server, manage_run_measure, &v))
 		return manage_refuse_end(f);
 	if (v.res < 0)

@@ -448,13 +448,36 @@ static int backend_call_open(struct backend *be,
 	return error_set(e, -EINVAL, "%s: %s", be->vol.name, wrong);
 }
 
+static int backend_run_blocking(void *user, struct rbp_io *io)
+{
+	const struct backend *be = user;
+	const struct rbp_blocking *b = be->plugin->blocking;
+
+	switch (io->op) {
+	case RBP_READ:
+		return b->read(be->v, io->buf, io->len, io->offset);
+	case RBP_WRITE:
+		return b->write(be->v, io->buf, io->len, io->offset, io->flags);
+	case RBP_FLUSH:
+		return b->flush(be->v);
+	case RBP_UNMAP:
+		return b->unmap(be->v, io->len, io->offset);
+	case RBP_ZERO:
+		return b->zero(be->v, io->len, io->offset, io->flags);
+	case RBP_EXTENT:
+		return b->extent(be->v, io->len, io->offset, &io->extent_len,
+				 &io->extent_mapped);
+	}
+	return -EOPNOTSUPP;
+}
+
 static int backend_start_helpers(struct backend *be, struct error *e)
 {
 	unsigned int threads = be->said.info.threads;
 
 	if (be->plugin->submit)
 		return 0;
-	if (plugin_threads_create(be->plugin->blocking, be->v,
+	if (plugin_threads_create(backend_run_blocking, be,
 				  threads ? threads : THREADS_DEFAULT,
 				  plugin_io_done, &be->helpers))
 		return out_of_memory(e);
@@ -590,6 +613,29 @@ uint64_t backend_used(struct backend *be)
 			return be->plugin->used(be->v);
 	}
 	return size;
+}
+
+static struct backend *backend_that_looks(struct backend *be)
+{
+	while (be && !(be->type && be->type->look))
+		be = be->below;
+	return be;
+}
+
+void backend_look(struct backend *be)
+{
+	be = backend_that_looks(be);
+	if (be)
+		be->type->look(be->v);
+}
+
+void backend_ask_to_look(struct backend *be, struct block_io *bio)
+{
+	be = backend_that_looks(be);
+	if (be)
+		block_io_ask(be, bio, be->type->ask_to_look);
+	else
+		bio->done(bio, 0);
 }
 
 /* Sizes are whole blocks. Otherwise a layer whose size is rounded would differ

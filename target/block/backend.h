@@ -130,6 +130,11 @@ struct backend_type {
 	 * if it cannot grow, -ERANGE if it would become smaller. NULL: the same,
 	 * or the backend below does it. */
 	int (*grow)(void *v, uint64_t bytes);
+	/* Learns anew what measure() and used() return. Blocks; thread: any but a
+	 * worker. The other one does not block: block_io_done() ends @io on the
+	 * worker. Both NULL: they always know. */
+	void (*look)(void *v);
+	void (*ask_to_look)(void *v, struct rbp_io *io);
 };
 
 struct backend_options {
@@ -265,11 +270,18 @@ int backend_sync(struct backend *be);
 /* See backend_type.grow. */
 int backend_grow(struct backend *be, uint64_t bytes);
 
-/* Bytes that the store uses now. If it cannot tell: all bytes. */
+/* The next two return what the store has learnt last. backend_look() lets it learn
+ * this anew, and blocks: thread any but a worker. backend_ask_to_look() does not block;
+ * @bio ends with 0 or -errno. op, len and buf are 0. Thread: worker. */
+void backend_look(struct backend *be);
+void backend_ask_to_look(struct backend *be, struct block_io *bio);
+
+/* Bytes that the store uses. If it cannot tell: all bytes. */
 uint64_t backend_used(struct backend *be);
 
-/* The size of the store now, in bytes, whatever info.size is. Tells the
- * backends below @be that the store has grown. 0 or -errno. */
+/* The size of the store, in bytes, whatever info.size is. Tells the backends below @be
+ * that the store has grown. If a file has another size than it knows, its store learns
+ * that on a thread of its own, and calls backend_plugin_look(). 0 or -errno. */
 int backend_measure(struct backend *be, uint64_t *ret_size);
 
 /* Which target serves the data. If it is another target, I/O ends with

@@ -25,6 +25,7 @@ enum block_phase {
 	PHASE_SECURE, /* flushes, if the change must be stable */
 	PHASE_FLUSH,  /* a flush */
 	PHASE_PATH,   /* sets which target serves the data */
+	PHASE_USAGE,  /* the store learns how much it uses */
 	PHASE_END,
 };
 
@@ -45,6 +46,7 @@ static const uint8_t plans[][PLAN_MAX] = {
 	[BLOCK_CMD_SERVE] = { PHASE_PATH, PHASE_END },
 	[BLOCK_CMD_CEASE] = { PHASE_PATH, PHASE_END },
 	[BLOCK_CMD_EXTENT] = { PHASE_EXTENT, PHASE_END },
+	[BLOCK_CMD_USAGE] = { PHASE_USAGE, PHASE_END },
 };
 
 /* Nothing writes to it, so it needs address space but no memory. */
@@ -159,7 +161,7 @@ static const char *block_op_name(const struct rbp_io *io)
 		[RBP_UNMAP] = "unmap", [RBP_EXTENT] = "find extents",
 	};
 
-	return io->op ? names[io->op] : "change the path";
+	return io->op ? names[io->op] : "change the path or look at its size";
 }
 
 /* A store that does not return keeps the thread. */
@@ -172,6 +174,8 @@ static void block_ask_store(struct block_cmd *cmd)
 			      memory_order_relaxed);
 	if (cmd->bio.io.op)
 		block_io_submit(be, &cmd->bio);
+	else if (*cmd->phase == PHASE_USAGE)
+		backend_ask_to_look(be, &cmd->bio);
 	else
 		backend_set_path(be, &cmd->bio);
 	atomic_store_explicit(&w->asks, NULL, memory_order_relaxed);
@@ -504,6 +508,9 @@ static bool block_phase_asks(struct block_cmd *cmd)
 		return block_ask_flush(cmd);
 	case PHASE_PATH:
 		return block_ask_path(cmd);
+	case PHASE_USAGE:
+		block_ask(cmd, 0, 0, NULL);
+		return true;
 	case PHASE_END:
 		return false;
 	}
@@ -529,7 +536,7 @@ static void block_take(struct block_cmd *cmd, int res)
 	const struct rbp_io *io = &cmd->bio.io;
 
 	block_leaves_door(cmd);
-	if (*cmd->phase == PHASE_PATH) {
+	if (!io->op) {
 		cmd->res = res;
 		cmd->phase++;
 		return;

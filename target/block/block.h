@@ -74,6 +74,7 @@ enum block_kind {
 	BLOCK_CMD_SERVE,	 /* this target serves the data from now on */
 	BLOCK_CMD_CEASE,  /* it no longer does; both: see block_paths() */
 	BLOCK_CMD_EXTENT, /* whether the range is mapped, and how far */
+	BLOCK_CMD_USAGE, /* how much the store uses: block_used() knows it then */
 };
 
 /* Where a command is; private. */
@@ -206,7 +207,7 @@ enum block_caching block_caching(const struct block_device *dev);
 /* True if the store may keep the contents of blocks that it has deallocated. */
 bool block_leaves_traces(const struct block_device *dev);
 
-/* Bytes that the store uses; if it cannot tell, all. */
+/* Bytes that the store used at the last BLOCK_CMD_USAGE; if it cannot tell, all. */
 static inline uint64_t block_used(const struct block_device *dev)
 {
 	return backend_used(dev->backend);

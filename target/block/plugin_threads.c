@@ -18,8 +18,8 @@ struct io_list {
  * wait when it begins.
  */
 struct plugin_threads {
-	const struct rbp_blocking *blocking;
-	void *v;
+	int (*run)(void *user, struct rbp_io *io);
+	void *user;
 	void (*done)(struct rbp_io *io, int res);
 	unsigned int max;
 	pthread_mutex_t lock;
@@ -107,7 +107,7 @@ static void begin_next_flush(struct plugin_threads *pool)
 static void do_flush(struct plugin_threads *pool, struct rbp_io *io)
 {
 	struct rbp_io *covered = take_flushes(pool, io);
-	int res = pool->blocking->flush(pool->v);
+	int res = pool->run(pool->user, io);
 
 	while (covered) {
 		struct rbp_io *next = *next_of(covered);
@@ -120,36 +120,12 @@ static void do_flush(struct plugin_threads *pool, struct rbp_io *io)
 
 /* ---- threads ---- */
 
-static int plugin_threads_do_other(const struct plugin_threads *pool,
-				   struct rbp_io *io)
-{
-	const struct rbp_blocking *b = pool->blocking;
-
-	switch (io->op) {
-	case RBP_READ:
-		return b->read(pool->v, io->buf, io->len, io->offset);
-	case RBP_WRITE:
-		return b->write(pool->v, io->buf, io->len, io->offset,
-				io->flags);
-	case RBP_FLUSH:
-		break;
-	case RBP_UNMAP:
-		return b->unmap(pool->v, io->len, io->offset);
-	case RBP_ZERO:
-		return b->zero(pool->v, io->len, io->offset, io->flags);
-	case RBP_EXTENT:
-		return b->extent(pool->v, io->len, io->offset, &io->extent_len,
-				 &io->extent_mapped);
-	}
-	return -EOPNOTSUPP;
-}
-
 static void do_io(struct plugin_threads *pool, struct rbp_io *io)
 {
 	if (io->op == RBP_FLUSH)
 		do_flush(pool, io);
 	else
-		pool->done(io, plugin_threads_do_other(pool, io));
+		pool->done(io, pool->run(pool->user, io));
 }
 
 /* Takes the oldest I/O. NULL: the pool ends. The lock is held. */
@@ -172,7 +148,7 @@ static void *helper_main(void *arg)
 	struct plugin_threads *pool = arg;
 	struct rbp_io *io;
 
-	pthread_setname_np(pthread_self(), "plugin");
+	pthread_setname_np(pthread_self(), "store");
 	pthread_mutex_lock(&pool->lock);
 	while ((io = plugin_threads_take(pool))) {
 		pthread_mutex_unlock(&pool->lock);
@@ -222,7 +198,7 @@ void plugin_threads_submit(void *helpers, struct rbp_io *io)
 		pool->done(io, io->op == RBP_FLUSH ? -ENOTCONN : -ENOMEM);
 }
 
-int plugin_threads_create(const struct rbp_blocking *blocking, void *v,
+int plugin_threads_create(int (*run)(void *user, struct rbp_io *io), void *user,
 			  unsigned int max,
 			  void (*done)(struct rbp_io *io, int res),
 			  struct plugin_threads **ret)
@@ -232,8 +208,8 @@ int plugin_threads_create(const struct rbp_blocking *blocking, void *v,
 
 	if (!pool)
 		return -ENOMEM;
-	pool->blocking = blocking;
-	pool->v = v;
+	pool->run = run;
+	pool->user = user;
 	pool->done = done;
 	pool->max = max;
 	io_list_init(&pool->work);

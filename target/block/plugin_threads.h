@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The helper threads of one volume whose plugin has functions that block. A
+ * The helper threads of one volume whose store has functions that block. A
  * thread is created when there is work and none is idle, up to a limit. The
  * threads therefore have the rights that rdma-target serves with. Flushes take at
  * most one of them: those that wait for another flush need no thread.
@@ -18,10 +18,10 @@ struct plugin_threads_scratch {
 };
 
 /*
- * @blocking and @v are borrowed; @done ends an I/O, as rbp_host.done. Thread:
- * setup. 0 or -ENOMEM.
+ * @run executes an I/O and returns 0 or a negative errno; @done ends it, as
+ * rbp_host.done. Both are called by the helper threads. Thread: setup. 0 or -ENOMEM.
  */
-int plugin_threads_create(const struct rbp_blocking *blocking, void *v,
+int plugin_threads_create(int (*run)(void *user, struct rbp_io *io), void *user,
 			  unsigned int max,
 			  void (*done)(struct rbp_io *io, int res),
 			  struct plugin_threads **ret);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "target/block/plugin_host.h"
 
 /* An interrupted operation is repeated, but not without limit. */
 #define TRIES_MAX 1000
@@ -122,16 +123,24 @@ static bool store_file_advance(struct file_io *f, int res)
 	return io->progress > before;
 }
 
+/* For a worker: a network file system does not ask its server now. */
+static bool store_file_stat_at_once(const struct file_store *file,
+				    struct statx *ret)
+{
+	return !statx(file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		      STATX_TYPE | STATX_NLINK | STATX_SIZE, ret);
+}
+
 /* The initiators see a medium error, which looks like a broken disk. */
 static void store_file_tell_short(struct file_store *file)
 {
-	struct stat st;
+	struct statx stx;
 
 	if (!atomic_exchange(&file->told_short, true) &&
-	    !fstat(file->fd, &st) && S_ISREG(st.st_mode))
+	    store_file_stat_at_once(file, &stx) && S_ISREG(stx.stx_mode))
 		log_error("%s: the file has become shorter: it ends at byte "
-			  "%lld, and reads behind its end fail",
-			  file->path, (long long)st.st_size);
+			  "%llu, and reads behind its end fail",
+			  file->path, (unsigned long long)stx.stx_size);
 }
 
 static void transfer_done(struct reactor_op *op, int res, unsigned int flags)
@@ -185,13 +194,11 @@ static void store_file_tell_of_end(const struct file_store *file)
 			 file->path);
 }
 
-/* On a worker: a network file system must not ask its server now. */
 static void store_file_look_without_waiting(struct file_store *file)
 {
 	struct statx stx;
 
-	if (!statx(file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-		   STATX_TYPE | STATX_NLINK, &stx))
+	if (store_file_stat_at_once(file, &stx))
 		store_file_look_at_name(file, stx.stx_mode, stx.stx_nlink);
 }
 
@@ -417,8 +424,7 @@ static off_t store_file_next_data(const struct file_store *file, off_t start,
 }
 
 /*
- * lseek() answers from tables of the file system in memory, so io_uring would
- * gain nothing. It moves the file's position, which is not used.
+ * On the helper thread. lseek() moves the file's position, which is not used.
  *
  * The data may be unmapped between the two calls. The second call then finds a
  * hole at the beginning. The block counts as mapped, because it was mapped at
@@ -451,6 +457,113 @@ static int find_extent(const struct file_store *file, struct rbp_io *io)
 	return 0;
 }
 
+/* ---- size and use ---- */
+
+/* Blocks, if a file server does not answer. A device counts as fully used. */
+static int store_file_stat(struct file_store *file)
+{
+	uint64_t bytes, used;
+	struct stat st;
+
+	if (fstat(file->fd, &st))
+		return -errno;
+	store_file_look_at_name(file, st.st_mode, st.st_nlink);
+	bytes = (uint64_t)st.st_size;
+	if (S_ISBLK(st.st_mode) && ioctl(file->fd, BLKGETSIZE64, &bytes))
+		return -errno;
+	used = S_ISREG(st.st_mode) ? (uint64_t)st.st_blocks * 512 : bytes;
+	atomic_store(&file->bytes, bytes);
+	atomic_store(&file->used, used);
+	return 0;
+}
+
+static void file_look(void *v)
+{
+	struct file_store *file = v;
+
+	atomic_store(&file->look_err, store_file_stat(file));
+}
+
+/* For measure(): once more if it was called meanwhile. */
+static void store_file_look_again(struct file_store *file)
+{
+	uint64_t before = atomic_load(&file->bytes);
+	int err = atomic_load(&file->look_err);
+	unsigned int cnt;
+
+	do {
+		cnt = atomic_load(&file->look_cnt);
+		file_look(file);
+	} while (!atomic_compare_exchange_strong(&file->look_cnt, &cnt, 0));
+	if (before != atomic_load(&file->bytes) ||
+	    err != atomic_load(&file->look_err))
+		backend_plugin_look();
+}
+
+static int file_measure(void *v, uint64_t *ret_size)
+{
+	struct file_store *file = v;
+
+	*ret_size = atomic_load(&file->bytes);
+	if (!atomic_fetch_add(&file->look_cnt, 1))
+		plugin_threads_submit(file->helper, &file->look_io);
+	return atomic_load(&file->look_err);
+}
+
+static uint64_t file_used(void *v)
+{
+	struct file_store *file = v;
+
+	return atomic_load(&file->used);
+}
+
+/* ---- the helper thread ---- */
+
+int store_file_help(void *v, struct rbp_io *io)
+{
+	struct file_store *file = v;
+
+	if (io == &file->look_io)
+		store_file_look_again(file);
+	else if (io->op == RBP_EXTENT)
+		return find_extent(file, io);
+	else
+		file_look(file);
+	return 0;
+}
+
+static void store_file_answer(struct reactor_msg *msg)
+{
+	struct file_io *f = container_of(msg, struct file_io, msg);
+
+	block_io_done(f->io, f->res);
+}
+
+void store_file_helped(struct rbp_io *io, int res)
+{
+	struct file_io *f = io->scratch;
+
+	if (io->queue) {
+		f->res = res;
+		f->msg.run = store_file_answer;
+		reactor_send(io->queue->worker->reactor, &f->msg);
+	} else if (res) {
+		/* There was no thread to look. */
+		atomic_store(
+			&container_of(io, struct file_store, look_io)->look_cnt,
+			0);
+	}
+}
+
+static void file_ask_to_look(void *v, struct rbp_io *io)
+{
+	struct file_store *file = v;
+	struct file_io *f = io->scratch;
+
+	f->io = io;
+	plugin_threads_submit(file->helper, io);
+}
+
 /* ---- the table ---- */
 
 static void file_submit(void *v, struct rbp_io *io)
@@ -472,7 +585,7 @@ static void file_submit(void *v, struct rbp_io *io)
 		zero(f);
 		return;
 	case RBP_EXTENT:
-		block_io_done(io, find_extent(v, io));
+		plugin_threads_submit(((struct file_store *)v)->helper, io);
 		return;
 	}
 }
@@ -599,37 +712,9 @@ static void store_file_file_close(void *v)
 {
 	struct file_store *file = v;
 
+	plugin_threads_free(file->helper);
 	store_file_tell_of_end(file);
 	store_file_free(file);
-}
-
-static int file_measure(void *v, uint64_t *ret_size)
-{
-	struct file_store *file = v;
-	struct stat st;
-
-	if (fstat(file->fd, &st))
-		return -errno;
-	store_file_look_at_name(file, st.st_mode, st.st_nlink);
-	*ret_size = (uint64_t)st.st_size;
-	if (S_ISBLK(st.st_mode) && ioctl(file->fd, BLKGETSIZE64, ret_size))
-		return -errno;
-	return 0;
-}
-
-/* If the file system cannot tell, the file counts as fully allocated. */
-static uint64_t file_used(void *v)
-{
-	struct file_store *file = v;
-	uint64_t size = file->bytes;
-	struct stat st;
-
-	if (!fstat(file->fd, &st) && S_ISREG(st.st_mode)) {
-		store_file_look_at_name(file, st.st_mode, st.st_nlink);
-		return (uint64_t)st.st_blocks * 512;
-	}
-	file_measure(v, &size);
-	return size;
 }
 
 const struct backend_type backend_file = {
@@ -649,4 +734,6 @@ const struct backend_type backend_file = {
 	.location = BACKEND_AT_PATH,
 	.sync = file_sync,
 	.grow = file_grow,
+	.look = file_look,
+	.ask_to_look = file_ask_to_look,
 };

@@ -7,6 +7,7 @@
 
 #include "target/block/backend.h"
 #include "target/block/block_worker.h"
+#include "target/block/plugin_threads.h"
 
 struct file_store;
 
@@ -33,11 +34,16 @@ struct file_worker {
 
 /* The scratch of an I/O while the store has it. */
 struct file_io {
-	struct reactor_op op;
+	union {
+		struct reactor_op op;
+		struct plugin_threads_scratch helped;
+	};
+	struct reactor_msg msg; /* from the helper thread */
 	struct rbp_io *io;
 	struct file_io *next;
 	unsigned int step;
 	unsigned int tries;
+	int res; /* of the helper thread */
 };
 
 struct file_store {
@@ -49,7 +55,16 @@ struct file_store {
 	unsigned int flush_fd_cnt;
 	bool read_only;
 	bool can_punch;
-	uint64_t bytes; /* when it was opened */
+	/* When a thread looked last; any thread. look_err: the others are older. */
+	_Atomic uint64_t bytes;
+	_Atomic uint64_t used;
+	_Atomic int look_err;
+	/* One thread for the calls that io_uring does not have. */
+	struct plugin_threads *helper;
+	/* What measure() lets it look with, and how often it was asked to. */
+	struct rbp_io look_io;
+	struct file_io look_scratch;
+	_Atomic unsigned int look_cnt;
 	bool write_through;
 	bool direct;
 	uint32_t block_size;  /* bytes, of the volume */
@@ -63,6 +78,10 @@ struct file_store {
 	_Atomic bool told_removed; /* or was_removed */
 	bool was_removed;	   /* it had no name when it was opened */
 };
+
+/* Executes I/O on the helper thread, and ends it. */
+int store_file_help(void *file, struct rbp_io *io);
+void store_file_helped(struct rbp_io *io, int res);
 
 /* As rbp_plugin.open. */
 int file_store_open(struct rbp_vol *vol, const char *location,

@@ -620,7 +620,7 @@ static int store_file_describe(const struct open_call *c,
 
 	if (err)
 		return err;
-	file->bytes = info->bytes;
+	file->bytes = file->used = info->bytes;
 	file->was_removed = c->st.st_nlink == 0;
 	file->told_removed = file->was_removed;
 	store_file_identify(c, file->fd);
@@ -693,9 +693,15 @@ int file_store_open(struct rbp_vol *vol, const char *location,
 	file->block_size = opt->block_size;
 	file->read_only = opt->read_only;
 	file->write_through = opt->write_through;
-	err = file->path ? open_and_describe(&c, file)
-			 : store_file_fail(&c, -ENOMEM, "out of memory");
+	file->look_io.scratch = &file->look_scratch;
+	err = file->path && !plugin_threads_create(store_file_help, file,
+						   /* max= */ 1,
+						   store_file_helped,
+						   &file->helper)
+		      ? open_and_describe(&c, file)
+		      : store_file_fail(&c, -ENOMEM, "out of memory");
 	if (err) {
+		plugin_threads_free(file->helper);
 		store_file_free(file);
 		return err;
 	}

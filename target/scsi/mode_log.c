@@ -103,4 +103,20 @@ static int log_sense(struct scsi_task *task, void *buf, size_t cap,
 				     buf, cap, ret_len, ret_sense);
 }
 
-const struct scsi_handler scsi_log_sense = { .answer = log_sense };
+static bool log_sense_has_usage(struct scsi_task *task)
+{
+	scsi_task_found_out(task);
+	return false;
+}
+
+static bool log_sense_find_out(struct scsi_task *task)
+{
+	scsi_task_blk(task, BLOCK_CMD_USAGE, log_sense_has_usage);
+	scsi_task_run(task, /* more= */ true);
+	return true;
+}
+
+const struct scsi_handler scsi_log_sense = {
+	.find_out = log_sense_find_out,
+	.answer = log_sense,
+};

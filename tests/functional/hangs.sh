@@ -5,11 +5,17 @@
 . "$(dirname "$0")/control_lib.sh"
 t_needs_fuse
 
+PATH="$BUILD/tests/functional:$PATH"
 M=$T/mnt
 mkdir "$M"
 reads() { timeout 20 dd if="$M/$1" of=/dev/null bs=4k count="$2" iflag=direct status=none; }
 logs_in() { timeout 20 rdma-info "$URI"; }
 is_managed() { timeout 20 rdma-ctl --control "$S" status; }
+sends() { echo a cdb "$@" >&8; }
+ctl_later() {
+	rdma-ctl --control "$S" "$@" &
+	LATER=$!
+}
 ends() { t_wait_for 10 t_has_ended "$T_TARGET" && wait "$T_TARGET"; }
 
 # ---- the reader of the log
@@ -42,4 +48,48 @@ kill "$T_TARGET"
 t_check 'a signal ends the target while nobody reads the log' ends
 fusermount3 -uz "$M"
 exec 7>&-
+
+# ---- a file server
+
+HANG=$T/hang
+mkdir "$HANG" "$T/server"
+hang_fs "$HANG" "$T/server" &
+t_pids="$! $t_pids"
+t_mounts="$t_mounts $T/server"
+t_wait_for 5 test -f "$T/server/disk" || t_bail 'no file system'
+truncate -s 64M "$T/healthy"
+t_target --control "$S" --threads 1 --backing "$T/server/disk,name=far" \
+	--backing "$T/healthy,name=disk"
+mkfifo "$T/commands"
+exec 8<>"$T/commands"
+pr_client <"$T/commands" >"$T/answers" 8>&- &
+t_pids="$t_pids $!"
+echo "a login ${URI#*://} 1" >&8
+t_mount "$URI" "$M"
+writes() { timeout 20 dd if=/dev/zero of="$M/disk" bs=4k count=8 conv=fsync,notrunc status=none; }
+answers() { [ "$(wc -l <"$T/answers")" = "$1" ]; }
+# A first command gets the unit attention of the login.
+sends 00 0
+t_wait_for 5 answers 2 || t_bail "$(cat "$T/answers")"
+# hangs NAME WHAT CMD...: the file server does not answer NAME, which CMD asks for
+hangs() {
+	: >"$HANG/$1"
+	"${@:3}" || return
+	t_check "$2 hangs" t_wait_for 10 test -s "$HANG/$1"
+	t_check '... reads of another volume go on' reads disk 64
+	t_check '... so do flushes' writes
+	t_check '... and logins' logs_in
+	t_check '... and rdma-ctl' is_managed
+	rm "$HANG/$1"
+}
+hangs lseek 'GET LBA STATUS' sends 9e120000000000000000000000180000 24
+t_check 'it is answered when the server answers' t_wait_for 10 answers 3
+hangs getattr 'LOG SENSE' sends 4d004000000000010000 4
+t_check 'it is answered when the server answers' t_wait_for 10 answers 4
+hangs getattr 'a hang-up signal' kill -HUP "$T_TARGET"
+hangs getattr 'a question about the size' ctl_later volume resize far
+t_check 'it is answered when the server answers' wait "$LATER"
+fusermount3 -u "$M"
+kill "$T_TARGET"
+t_check 'the target ends' ends
 t_done
