@@ -157,8 +157,8 @@ void block_resume(struct block_cmd *cmd);
 void block_stop_waiting(struct block_cmd *cmd);
 
 /* Nobody waits for @cmd any more, but the store may have an I/O of it: until its
- * answer nobody reads or changes the blocks. True: it has one that changes blocks,
- * and this is news. */
+ * answer nobody reads or changes the blocks. True: it has one that changes
+ * blocks. */
 static inline bool block_give_up(struct block_cmd *cmd)
 {
 	return block_owner_give_up(&cmd->owner);

@@ -287,8 +287,10 @@ void block_owner_end(struct block_owner *owner)
 
 bool block_owner_give_up(struct block_owner *owner)
 {
-	if (owner->state != BLOCK_OWNER_HAS || owner->reads || owner->given_up)
+	if (owner->state != BLOCK_OWNER_HAS || owner->reads)
 		return false;
+	if (owner->given_up)
+		return true;
 	owner_lock(owner);
 	owner->given_up = true;
 	atomic_fetch_add(&owner->of->given_up, 1);

@@ -142,8 +142,8 @@ static inline void block_owner_drop(struct block_owner *owner)
 		block_owner_end(owner);
 }
 
-/* Nobody waits for the I/O any more, but the store has it. True: it was so, and
- * is news. */
+/* Nobody waits for the I/O any more, but the store has it. True: it changes
+ * blocks. */
 bool block_owner_give_up(struct block_owner *owner);
 
 #endif

@@ -334,9 +334,8 @@ struct request *channel_next_request(struct channel *ch, uint64_t seq)
 	return NULL;
 }
 
-/* Stops waiting for FORMAT UNIT and SANITIZE, which continue without the
- * channel. */
-static void channel_abandon_jobs(struct channel *ch)
+/* What the disk has continues without the channel. */
+static void channel_abandon_executing(struct channel *ch)
 {
 	struct request *req;
 	uint64_t next = 0;
@@ -373,7 +372,7 @@ static void channel_begin_closing(struct channel *ch)
 	channel_enter(ch, CHANNEL_CLOSING);
 	channel_drop_unstarted(ch);
 	channel_give_up_writes(ch);
-	channel_abandon_jobs(ch);
+	channel_abandon_executing(ch);
 }
 
 /* xp_close() was called, or the peer or the fabric ended the connection. From
@@ -442,6 +441,20 @@ static void channel_logout_done(struct xp_chain *chain, int status)
 	channel_close(ch, ch->end_why);
 }
 
+/* Requests that somebody waits for. An answer of one that lingers may be under
+ * way. */
+static bool channel_has_requests(const struct channel *ch)
+{
+	struct list *it;
+
+	list_for_each(it, &ch->requests.busy) {
+		if (container_of(it, struct request, node)->state !=
+		    REQUEST_LINGERING)
+			return true;
+	}
+	return false;
+}
+
 /* When all requests are answered, sends SRP_T_LOGOUT if the target stops, then
  * closes. An initiator that has never sent a command gets no SRP_T_LOGOUT: it
  * may have posted no receive. */
@@ -449,7 +462,7 @@ static void channel_close_if_drained(struct channel *ch)
 {
 	struct srp_t_logout logout = { .tag = ch->unasked.tag };
 
-	if (ch->state != CHANNEL_DRAINING || !list_empty(&ch->requests.busy) ||
+	if (ch->state != CHANNEL_DRAINING || channel_has_requests(ch) ||
 	    ch->unasked.posted)
 		return;
 	if (!ch->sends_logout || !ch->had_command) {
@@ -756,6 +769,16 @@ static void channel_stop_expecting(struct worker *w)
 		return;
 	w->expects = false;
 	reactor_await(w->reactor, -1);
+}
+
+void channel_request_lingers(struct channel *ch)
+{
+	if (ch->requests.blocked > 0)
+		request_start_blocked(ch);
+	if (ch->ledger.owed > 0)
+		channel_send_unasked(ch);
+	if (ch->state == CHANNEL_DRAINING)
+		channel_close_if_drained(ch);
 }
 
 void channel_request_ended(struct channel *ch, struct request *req)

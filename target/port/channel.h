@@ -46,7 +46,8 @@ struct request;
  */
 #define CHANNEL_REQUESTS (CHANNEL_REQ_LIM + 16)
 
-/* Requests that the disk may still work on after they were answered (IMMED). */
+/* While so many linger, no further request is answered before the disk has done
+ * its work (IMMED). */
 #define CHANNEL_LINGERING 8
 
 /*
@@ -131,8 +132,8 @@ struct channel_requests {
 	unsigned int special;	/* of busy: ORDERED and HEAD OF QUEUE */
 	unsigned int blocked;	/* of busy: must wait for others by their
 				 * task attribute */
-	unsigned int lingering; /* of busy: answered, but the disk still has
-				 * them */
+	unsigned int lingering; /* of busy: nobody waits for them, but the disk
+				 * still has them */
 	unsigned int single; /* last arrivals in a row that found busy empty */
 	uint64_t answered;   /* since the login, for the log */
 };
@@ -252,6 +253,9 @@ static inline bool channel_can_answer(const struct channel *ch)
 /* The first request of @ch, in order of arrival, of at least @seq; NULL: none. For
  * going through them while the end of one may end others. */
 struct request *channel_next_request(struct channel *ch, uint64_t seq);
+
+/* A request of @ch lingers from now on: nothing waits for it. */
+void channel_request_lingers(struct channel *ch);
 
 /* A request of @ch has ended: its slot is free again. */
 void channel_request_ended(struct channel *ch, struct request *req);

@@ -162,6 +162,7 @@ static void request_reset(struct request *req, struct xp_iu *iu)
 	req->fate = FATE_ANSWER;
 	req->fetched = false;
 	req->lingers = false;
+	req->given_up = false;
 	req->calling_disk = false;
 	req->passed = false;
 	req->is_tmf = false;
@@ -287,7 +288,7 @@ static void request_run_steps(struct request *req)
 	case REQUEST_RESPONDING: /* the response was sent */
 		if (req->lingers) {
 			request_set_state(req, REQUEST_LINGERING);
-			request_start_blocked(req->ch);
+			channel_request_lingers(req->ch);
 			return;
 		}
 		__attribute__((fallthrough));
@@ -676,12 +677,15 @@ static bool request_give_to_disk(struct request *req)
 	return request_may_go_on(req);
 }
 
-/* It was answered before (IMMED). The fabric may still have the response. */
+/* The fabric may still have its response. Or its IU was the data of the disk: then
+ * it has none yet. */
 static void request_end_lingering(struct request *req)
 {
 	req->ch->requests.lingering--;
 	req->lingers = false;
-	if (req->state == REQUEST_LINGERING)
+	if (req->state == REQUEST_LINGERING && req->iu)
+		request_resume(req);
+	else if (req->state == REQUEST_LINGERING)
 		request_advance(req);
 }
 
@@ -732,7 +736,7 @@ static bool request_answer_now(struct scsi_task *task)
 	struct request *req = container_of(task, struct request, task);
 	struct channel *ch = req->ch;
 
-	if (ch->requests.lingering == CHANNEL_LINGERING ||
+	if (ch->requests.lingering >= CHANNEL_LINGERING ||
 	    !channel_can_answer(ch) || req->fate != FATE_ANSWER)
 		return false;
 	ch->requests.lingering++;
@@ -858,7 +862,7 @@ static void request_respond(struct request *req)
 	request_set_no_data(req);
 	if (t->data_in_cnt > 0)
 		request_set_chain_data(req, XP_RDMA_WRITE, t->data_in_cnt);
-	else
+	else if (!req->lingers)
 		scsi_task_release(&req->task);
 	log_debug("channel %u tag %016llx LUN %d: CDB %02x, status %02x",
 		  req->ch->number, (unsigned long long)req->tag, t->lun,
@@ -1000,7 +1004,44 @@ void request_serve_waiters(struct worker *w)
 	arena_serve_waiters(w->tables);
 }
 
+/* A posted receive must back a credit, so it keeps its credit, too, and gets no
+ * answer before the disk has finished. */
+static bool request_uses_iu(const struct request *req)
+{
+	return req->iu && request_can_use_iu(req) &&
+	       req->task.buf == req->data.imm;
+}
+
+/* Nobody waits for the disk, which has @req, nor for its answer. */
+static void request_linger(struct request *req)
+{
+	struct channel *ch = req->ch;
+
+	req->given_up = scsi_task_give_up(&req->task);
+	req->lingers = true;
+	ch->requests.lingering++;
+	if (request_uses_iu(req)) {
+		request_set_state(req, REQUEST_LINGERING);
+	} else if (req->fate == FATE_ABORTED && channel_can_answer(ch)) {
+		request_respond_aborted(req);
+	} else {
+		request_look_at_dropped(req);
+		request_release_iu(req);
+		srp_ledger_abandon(&ch->ledger);
+		request_set_state(req, REQUEST_LINGERING);
+	}
+	channel_request_lingers(ch);
+}
+
 void request_abort(struct request *req, enum request_fate fate)
+{
+	request_stop_waiting(req, fate);
+	if (req->state == REQUEST_EXECUTING && !req->lingers)
+		request_linger(req);
+	request_cancel(req, fate);
+}
+
+void request_cancel(struct request *req, enum request_fate fate)
 {
 	struct worker *w = req->worker;
 

@@ -35,7 +35,8 @@ enum request_state {
 	REQUEST_MANAGING,    /* task management: waits for the commands that
 			      * it ends */
 	REQUEST_RESPONDING,  /* data-in RDMA WRITE and SRP_RSP posted */
-	REQUEST_LINGERING,   /* IMMED: answered, but the disk still has it */
+	REQUEST_LINGERING,   /* IMMED, or aborted: nobody waits for it, but
+			      * the disk still has it */
 };
 
 /* What happens to the request when the fabric or the disk no longer has it. */
@@ -72,8 +73,10 @@ struct request {
 	struct arena *waits_for; /* NULL: does not wait */
 	struct arena_waiter waiter;
 	bool fetched;	   /* data-out is in task.buf */
-	bool lingers;	   /* the answer is posted, but the disk still has
-			    * the request */
+	bool lingers;	   /* the disk still has the request, although the
+			    * answer is posted, or nobody waits for one */
+	bool given_up;	   /* it lingers, or did, and the store has a change
+			    * of blocks */
 	bool calling_disk; /* until the disk answers */
 	bool passed;	   /* a stage of clock; or refused */
 	struct scsi_task task;
@@ -100,6 +103,12 @@ static inline bool request_only_waits(const struct request *req)
 	       req->state == REQUEST_NEED_BUFFER;
 }
 
+/* True: it lingers, and its initiator has its answer or wants none. */
+static inline bool request_is_settled(const struct request *req)
+{
+	return req->lingers && (!req->iu || req->fate == FATE_SILENT);
+}
+
 /* In ticks. */
 static inline uint64_t request_arrived(const struct request *req)
 {
@@ -114,11 +123,16 @@ void request_start(struct request *req, struct xp_iu *iu);
 void request_start_tmf(struct request *req, uint64_t tag);
 
 /*
- * Ends a command with @fate: at once if it only waits, otherwise when the
- * fabric or the disk no longer has it. Does nothing to a command that is being
- * answered. task_mgmt_request_moved() is called at the end.
+ * Ends a command with @fate: at once if it only waits, otherwise when the fabric
+ * no longer has it. One that the disk has lingers: its initiator gets TASK
+ * ABORTED or nothing now, and its blocks are its own until the store answers. Does
+ * nothing to a command that is being answered.
  */
 void request_abort(struct request *req, enum request_fate fate);
+
+/* The same, but a command that the disk has ends when the disk no longer has
+ * it. */
+void request_cancel(struct request *req, enum request_fate fate);
 
 /* Stops a command: it no longer waits for a buffer, and needs nothing more of
  * the disk. So the end of other requests does not start this one; if it ends this

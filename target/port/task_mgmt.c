@@ -139,10 +139,20 @@ static bool part_stops(const struct task_mgmt_part *part,
 	       scsi_task_touches(&req->task, tmf_fenced_volume(part->tm));
 }
 
-static bool part_covers(const struct task_mgmt_part *part,
+/* True: the next initiator, or the end of the volume, must find that the store
+ * has nothing of those before. */
+static bool tmf_awaits_the_store(const struct task_mgmt *tm)
+{
+	return tm->function == PREEMPT || tm->function == EVICT;
+}
+
+/* The initiator of a copy that is only stopped waits for its answer, and the
+ * function does not. */
+static bool part_awaits(const struct task_mgmt_part *part,
 			const struct request *req)
 {
-	return part_ends(part, req) || part_stops(part, req);
+	return part_ends(part, req) ||
+	       (tmf_awaits_the_store(part->tm) && part_stops(part, req));
 }
 
 /*
@@ -157,13 +167,17 @@ static bool part_covers(const struct task_mgmt_part *part,
 static bool part_is_settled(const struct task_mgmt_part *part,
 			    const struct request *req, enum request_state state)
 {
+	const struct task_mgmt *tm = part->tm;
+
 	if (!task_mgmt_awaits(state))
 		return false;
-	return state == REQUEST_FREE ||
-	       (part->tm->function != EVICT &&
-		(!part->tm->req ||
-		 tmf_nexus_of(req) != tmf_nexus_of(part->tm->req) ||
-		 part_stops(part, req)));
+	if (state == REQUEST_FREE)
+		return true;
+	if (tm->function == EVICT || (tm->function == PREEMPT && req->given_up))
+		return false;
+	return state == REQUEST_LINGERING || !tm->req ||
+	       tmf_nexus_of(req) != tmf_nexus_of(tm->req) ||
+	       part_stops(part, req);
 }
 
 static void part_let_go(struct task_mgmt_part *part)
@@ -186,7 +200,7 @@ void task_mgmt_request_moved(struct request *req, enum request_state from,
 		struct task_mgmt_part *part =
 			container_of(it, struct task_mgmt_part, node);
 
-		if (from != REQUEST_FREE && part_covers(part, req) &&
+		if (from != REQUEST_FREE && part_awaits(part, req) &&
 		    !part_is_settled(part, req, from) &&
 		    part_is_settled(part, req, to))
 			part_let_go(part);
@@ -224,7 +238,7 @@ static enum request_fate part_fate(const struct task_mgmt_part *part,
 
 static void part_count_in(struct task_mgmt_part *part, struct request *req)
 {
-	if (part_covers(part, req) && !part_is_settled(part, req, req->state))
+	if (part_awaits(part, req) && !part_is_settled(part, req, req->state))
 		part->left++;
 }
 
@@ -232,18 +246,23 @@ static void part_count_in(struct task_mgmt_part *part, struct request *req)
  * another that was stopped. */
 static void part_stop_one(struct task_mgmt_part *part, struct request *req)
 {
-	if (part_ends(part, req))
+	if (part_ends(part, req)) {
 		request_stop_waiting(req, part_fate(part, req));
-	else
-		scsi_task_fence(&req->task, tmf_fenced_volume(part->tm));
+		return;
+	}
+	scsi_task_fence(&req->task, tmf_fenced_volume(part->tm));
+	if (part_stops(part, req))
+		scsi_task_give_up(&req->task);
 }
 
 static void part_end_one(struct task_mgmt_part *part, struct request *req)
 {
-	if (part_ends(part, req))
-		request_abort(req, part_fate(part, req));
-	else
+	if (!part_ends(part, req))
 		scsi_task_end_fenced(&req->task);
+	else if (part->tm->function == PREEMPT)
+		request_cancel(req, part_fate(part, req));
+	else
+		request_abort(req, part_fate(part, req));
 }
 
 static void part_run(struct reactor_msg *msg)

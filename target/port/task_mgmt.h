@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Task management: ABORT TASK, ABORT TASK SET, CLEAR TASK SET and LOGICAL UNIT
- * RESET. An answer means what it says: no command that the function covers
- * touches the medium or its initiator's memory afterwards. A command that only
- * waits ends at once. For a command that the fabric or the disk has, the
- * function waits.
+ * RESET. After the answer, no command that the function covers touches its
+ * initiator's memory, nor submits anything to the store. A command that only waits
+ * ends at once. For one that the fabric has, the function waits. One that the disk
+ * has lingers (request.h): the function never waits for a store. Until the store
+ * answers, nobody reads or changes the blocks (block_owner.h), so that to every
+ * initiator the write came before the answer to the function.
  *
  *   function          covers the commands of
  *   ABORT TASK        this channel with the tag
@@ -14,7 +16,9 @@
  *   LUN RESET         every nexus on the LUN; unit attention 29h/03h for all;
  *                     answered when mode values are the saved ones, and what
  *                     was in a cache that goes off by it is stable
- *   (PREEMPT AND ABORT, which is a command, the nexuses preempted on the LUN)
+ *   (PREEMPT AND ABORT, which is a command, the nexuses preempted on the LUN;
+ *                     it awaits the store, too: a holder of the reservation may
+ *                     use another path to it)
  *
  * Commands of the nexus that asks end without an answer; the answer to the
  * function returns their credits, or SRP_CRED_REQ on another channel. Commands
@@ -22,14 +26,13 @@
  * which the control mode page reports), so that no initiator waits in vain.
  *
  * An EXTENDED COPY that was sent to another LUN and reads or writes this one is
- * covered too, by all but ABORT TASK: it stops, and no piece of it touches any
- * volume after the answer. It is a task of the other LUN, so its initiator,
+ * covered too, by all but ABORT TASK: it stops, and begins no piece on any volume
+ * after the answer. It is a task of the other LUN, so its initiator,
  * whichever it is, is told with COPY ABORTED. The function does not wait for a
  * copy whose parameter list has not been read: if the list names this LUN, the
  * copy does not begin.
  *
- * Long commands stop between two pieces: the function waits at most for the one
- * piece that the store has (volume.h has the sizes).
+ * Long commands stop between two pieces (volume.h has the sizes).
  *
  * Channels may be on any worker, so each worker gets a part of the function to
  * do by message and sends it back when its part is done.

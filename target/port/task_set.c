@@ -4,7 +4,7 @@
 static bool task_set_waits_for(const struct request *req,
 			       const struct request *other, bool is_older)
 {
-	if (other == req || other->is_tmf || other->lingers ||
+	if (other == req || other->is_tmf || request_is_settled(other) ||
 	    other->task.lun != req->task.lun)
 		return false;
 	if (other->attr == SRP_TASK_HEAD_OF_QUEUE)

@@ -278,8 +278,8 @@ static inline void scsi_task_release(struct scsi_task *task)
 /*
  * The initiator waits no longer for the task, which executes, or whose data
  * moves in place. What the store or the fabric still has of it is over before
- * others use the blocks (block_owner.h). True: there is something, and this is
- * news.
+ * others use the blocks (block_owner.h). True: there is something that changes
+ * blocks.
  */
 static inline bool scsi_task_give_up(struct scsi_task *task)
 {
@@ -302,7 +302,7 @@ void scsi_task_told(struct scsi_task *task);
  * task. Call it before the task is cleared. */
 static inline void scsi_task_delivered(struct scsi_task *task)
 {
-	if (task->tells)
+	if (task->tells && !task->stopped)
 		scsi_task_told(task);
 }
 

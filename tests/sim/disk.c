@@ -45,6 +45,7 @@ struct job {
 	struct disk *disk;
 	bool dead;	      /* its target was killed */
 	unsigned int applied; /* blocks that are done */
+	struct copy *copy;    /* a piece of it */
 	/* Flush: the versions that were done when it was submitted. */
 	uint32_t upto[BLOCKS_CNT];
 };
@@ -158,7 +159,7 @@ static void write_block(struct job *j, unsigned int i)
 		return;
 	}
 	if (is_copied(lun, lba, stamp))
-		stamp = hosts_copy_lands(lun, lba, stamp);
+		stamp = hosts_copy_lands(j->copy, lun, lba, stamp);
 	put(j->disk, lba, stamp, io->flags & RBP_FUA || !j->disk->cfg.cache);
 }
 
@@ -225,7 +226,7 @@ static void note_failed_writes(const struct job *j)
 		if (stamp == STAMP_GARBAGE)
 			continue;
 		if (is_copied(lun_of(j->disk), lba, stamp))
-			hosts_copy_fails(lun_of(j->disk), lba, stamp);
+			hosts_copy_fails(j->copy);
 		else
 			stamps[stamp].disk_failed = true;
 	}
@@ -279,6 +280,18 @@ static void finish(struct job *j)
 	answer(j, 0);
 }
 
+bool disk_has_write(unsigned int lun, unsigned int lba)
+{
+	for (unsigned int i = 0; i < job_cnt; i++) {
+		const struct rbp_io *io = jobs[i].io;
+
+		if (jobs[i].disk == &disks[lun] && io->op == RBP_WRITE &&
+		    lba - io->offset / BLOCK_BYTES < blocks_of(io))
+			return true;
+	}
+	return false;
+}
+
 unsigned int disks_pending(void)
 {
 	return job_cnt;
@@ -320,7 +333,7 @@ static void note_upto(struct job *j)
 }
 
 /* May it be written now? The requests of a dead target fail. */
-static void judge_write(const struct job *j)
+static void judge_write(struct job *j)
 {
 	const struct rbp_io *io = j->io;
 	unsigned int first = (unsigned int)(io->offset / BLOCK_BYTES);
@@ -334,7 +347,8 @@ static void judge_write(const struct job *j)
 		if (stamp == STAMP_GARBAGE)
 			continue;
 		if (is_copied(lun_of(j->disk), first + i, stamp))
-			hosts_copy_begins(lun_of(j->disk), first + i, stamp);
+			j->copy = hosts_copy_begins(lun_of(j->disk), first + i,
+						    stamp);
 		else if (stamps[stamp].given_up_us &&
 			 clock_now() - stamps[stamp].given_up_us >
 				 XP_SIGN_MS * 1000)

@@ -35,6 +35,8 @@ void disks_step(unsigned int nth);
 
 /* Returns the present stamp of a block. */
 uint32_t disk_peek(unsigned int lun, unsigned int lba);
+/* True if a write of the block is among the requests in flight. */
+bool disk_has_write(unsigned int lun, unsigned int lba);
 /* Returns how often the block was written. */
 unsigned int disk_changes(unsigned int lun, unsigned int lba);
 /* Returns how many requests have failed since the reset. */

@@ -79,10 +79,18 @@ FAULTS = [
      '\t\towner->has(owner);'),
 
     # -- task management
-    ('answers ABORT TASK while the disk has the command',
+    ('answers ABORT TASK while the fabric has the command',
      'target/port/task_mgmt.c',
      'if (!task_mgmt_awaits(state))\n\t\treturn false;',
-     'if (!task_mgmt_awaits(state))\n\t\treturn state == REQUEST_EXECUTING;'),
+     'if (!task_mgmt_awaits(state))\n\t\treturn state == REQUEST_FETCHING;'),
+    ('lets others read what an aborted write may still change',
+     'target/port/request.c',
+     'req->given_up = scsi_task_give_up(&req->task);',
+     'req->given_up = false;'),
+    ('answers the same command before and after the disk', 'target/port/request.c',
+     '\tif (req->lingers) {\n\t\trequest_end_lingering(req);',
+     '\tif (req->lingers && req->state == REQUEST_LINGERING) {\n'
+     '\t\trequest_end_lingering(req);'),
     ('aborts the task with the next tag', 'target/port/task_mgmt.c',
      'req->tag == tm->task_tag;', 'req->tag == tm->task_tag + 1;'),
     ('ends only the commands of one worker', 'target/port/task_mgmt.c',
@@ -100,7 +108,8 @@ FAULTS = [
      '\t\tarena_cancel_wait(&req->waiter);', '\t\t;'),
 
     # -- copies between volumes
-    ('copies: a fence does not wait for one', 'target/port/task_mgmt.c',
+    ('copies: a fence lets others read what one may still change',
+     'target/port/task_mgmt.c',
      'scsi_task_touches(&req->task, tmf_fenced_volume(part->tm));', 'false;'),
     ('copies: a fence does not find them', 'target/scsi/copy.c',
      'if (c->segments[i].from == vol || c->segments[i].to == vol)',

@@ -72,7 +72,10 @@ void hosts_look(void)
 		for (unsigned int lba = 0; lba < BLOCKS_CNT; lba++) {
 			uint64_t t = blocks_now();
 
-			blocks_seen(lun, lba, disk_peek(lun, lba), t, t);
+			/* Nobody reads blocks that a write still has. */
+			if (!disk_has_write(lun, lba))
+				blocks_seen(lun, lba, disk_peek(lun, lba), t,
+					    t);
 		}
 	}
 }

@@ -44,13 +44,17 @@ void hosts_target_gone(void);
 
 /* ---- copies, from the disk's view ---- */
 
-/* The target writes a stamp to a block that belongs to another block. Checks
- * whether a copy may do this now. */
-void hosts_copy_begins(unsigned int lun, unsigned int lba, uint32_t stamp);
+struct copy;
+
+/* The target gives the disk a stamp for a block that belongs to another block.
+ * Checks whether a copy may do this now, and returns it; NULL: none may. */
+struct copy *hosts_copy_begins(unsigned int lun, unsigned int lba,
+			       uint32_t stamp);
 /* The block is written. Returns the stamp that it has from now on. */
-uint32_t hosts_copy_lands(unsigned int lun, unsigned int lba, uint32_t stamp);
+uint32_t hosts_copy_lands(struct copy *p, unsigned int lun, unsigned int lba,
+			  uint32_t stamp);
 /* The write fails, and the copy must fail, too. */
-void hosts_copy_fails(unsigned int lun, unsigned int lba, uint32_t stamp);
+void hosts_copy_fails(struct copy *p);
 
 /* Nothing is in flight: everything must have been answered. */
 void hosts_check_quiet(void);

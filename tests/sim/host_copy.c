@@ -73,43 +73,45 @@ static struct copy *allowed_copy(unsigned int lun, unsigned int lba,
 	return NULL;
 }
 
-void hosts_copy_begins(unsigned int lun, unsigned int lba, uint32_t stamp)
+struct copy *hosts_copy_begins(unsigned int lun, unsigned int lba,
+			       uint32_t stamp)
 {
 	unsigned int from;
 	struct copy *p = allowed_copy(lun, lba, stamp, &from);
 
 	if (!p)
-		return;
+		return NULL;
 	if (!p->seen)
 		p->seen = blocks_now();
 	if (p->host->number != 0 && world.reservation[lun].since)
 		sim_wrong("copy %u of host %u goes on on LUN %u, which is "
 			  "reserved",
 			  p->number, p->host->number, lun);
+	return p;
 }
 
-uint32_t hosts_copy_lands(unsigned int lun, unsigned int lba, uint32_t stamp)
+/* The copy may be over: the disk had this piece of it before. */
+uint32_t hosts_copy_lands(struct copy *p, unsigned int lun, unsigned int lba,
+			  uint32_t stamp)
 {
 	unsigned int from;
-	struct copy *p = allowed_copy(lun, lba, stamp, &from);
 	uint32_t landed;
 
-	if (!p)
+	if (!p || !writes_block(p, lun, lba, &from))
 		return stamp;
 	blocks_seen(p->from_lun, from, stamp, p->start, blocks_now());
 	landed = stamp_new_copied(lun, lba);
 	stamps[landed].host = (uint8_t)p->host->number;
 	assert(p->landed_cnt < COPY_BLOCKS);
 	p->landed[p->landed_cnt++] = landed;
+	if (p->over)
+		stamp_over(landed, blocks_now());
 	sim_tell("  copy %u: stamp %u becomes %u", p->number, stamp, landed);
 	return landed;
 }
 
-void hosts_copy_fails(unsigned int lun, unsigned int lba, uint32_t stamp)
+void hosts_copy_fails(struct copy *p)
 {
-	unsigned int from;
-	struct copy *p = find_copy(lun, lba, stamp, &from);
-
 	if (p)
 		p->failed = true;
 }

@@ -249,10 +249,11 @@ T_ROWS(fence_stops_copies, fence_cases)
 	copy = send_copy(ch, RIG_RAM, from, to, /* fetched= */ false);
 	assert_int_equal(t_store.held_cnt, 1);
 	fence = send_fence(asks, row->function, RIG_DISK);
-	if (row->spared)
-		expect_fenced(asks, row->function, fence);
-	else
+	/* The next holder of a reservation finds that the store has nothing. */
+	if (row->function == PREEMPT_AND_ABORT)
 		assert_null(t_ini_rsp(asks, fence));
+	else
+		expect_fenced(asks, row->function, fence);
 	assert_int_equal(rig_release(in.rig), 1);
 	if (row->spared) {
 		t_store.hold = false;
@@ -425,8 +426,8 @@ static uint64_t send_long(struct t_ini *ch, const struct long_command *c)
 	return rig_cmd(ch, &cmd);
 }
 
-/* A command that was ended makes no more requests to the disk. The target waits
- * for the request that the disk has. */
+/* A command that was ended makes no more requests to the disk. Nobody waits for
+ * the request that the disk has. */
 T_ROWS(long_command_stops_between_pieces, long_cases)
 {
 	const struct long_case *row = *state;
@@ -448,15 +449,13 @@ T_ROWS(long_command_stops_between_pieces, long_cases)
 		t_fabric_break(ch->xp);
 	rig_settle(in.rig);
 	if (row->end == ABORT_TASK)
-		assert_null(t_ini_rsp(ch, tmf));
+		rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
+	else if (row->end == LUN_RESET)
+		rig_expect_code(other, tmf, SRP_RSP_COMPLETE);
 	assert_int_equal(rig_release(in.rig), 1);
 	assert_int_equal(t_store.held_cnt, 0);
 	t_store.hold = false;
 	rig_release(in.rig);
-	if (row->end == ABORT_TASK)
-		rig_expect_code(ch, tmf, SRP_RSP_COMPLETE);
-	else if (row->end == LUN_RESET)
-		rig_expect_code(other, tmf, SRP_RSP_COMPLETE);
 	if (row->end == LUN_RESET && !row->command->immed)
 		rig_expect_status(ch, tag, SCSI_STATUS_TASK_ABORTED);
 	end(&in);
