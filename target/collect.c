@@ -68,9 +68,13 @@ static void collect_channels(struct collect_worker *to, const struct worker *w)
 		if (ch->meter)
 			meter_clear_state(ch->meter);
 	}
-	list_for_each(it, &w->channels)
-		collect_channel(to,
-				container_of(it, struct channel, worker_node));
+	list_for_each(it, &w->channels) {
+		struct channel *ch =
+			container_of(it, struct channel, worker_node);
+
+		if (ch->state < CHANNEL_CLOSED)
+			collect_channel(to, ch);
+	}
 }
 
 static void collect_run_worker(struct worker *w, void *arg)

@@ -262,11 +262,9 @@ static void channel_run_gone(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.gone);
 
-	channel_log_logout(ch);
 	if (ch->xp)
 		xp_chan_free(ch->xp);
 	ch->xp = NULL;
-	PROBE(rdma_target, logout, ch->nexus->name, ch->number);
 	channel_release_requests(ch);
 	list_del(&ch->worker_node);
 	/* Until they are counted again: this may be its last channel here. */
@@ -282,6 +280,17 @@ static void channel_become_gone(struct channel *ch)
 	reactor_timer_stop(&ch->timer);
 	ch->msgs.gone.run = channel_run_gone;
 	reactor_send(ch->worker->reactor, &ch->msgs.gone);
+}
+
+/* The fabric has nothing of the channel. Whatever lingers, the port need not wait. */
+static void channel_become_closed(struct channel *ch)
+{
+	channel_enter(ch, CHANNEL_CLOSED);
+	channel_log_logout(ch);
+	PROBE(rdma_target, logout, ch->nexus->name, ch->number);
+	port_channel_closed(ch);
+	if (list_empty(&ch->requests.busy))
+		channel_become_gone(ch);
 }
 
 static void channel_drop_waiting(struct channel *ch)
@@ -387,9 +396,7 @@ static void channel_on_closed(struct xp_chan *xp, const struct error *why)
 	struct channel *ch = xp_chan_user(xp);
 
 	channel_note_end(ch, why->text);
-	channel_enter(ch, CHANNEL_CLOSED);
-	if (list_empty(&ch->requests.busy))
-		channel_become_gone(ch);
+	channel_become_closed(ch);
 }
 
 void channel_close(struct channel *ch, const char *why)
@@ -554,8 +561,7 @@ static void channel_run_start(struct reactor_msg *msg)
 	if (channel_accept(ch, &e) == 0)
 		return;
 	channel_note_end(ch, e.text);
-	channel_enter(ch, CHANNEL_CLOSED);
-	channel_become_gone(ch);
+	channel_become_closed(ch);
 }
 
 static void channel_on_established(struct xp_chan *xp, const void *pdata,

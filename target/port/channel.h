@@ -14,7 +14,8 @@
  *   channel_send_close()   ------>  closes
  *   channel_send_aer()     ------>  SRP_AER_REQ
  *           port_channel_opened()  <------  the connection is established
- *             port_channel_gone()  <------  nothing is left: the last word
+ *           port_channel_closed()  <------  the fabric no longer has anything
+ *             port_channel_gone()  <------  nor has a store: the last word
  *   channel_send_free()    ------>  frees the memory
  *
  * Messages of one sender keep their order, so the message to free the channel
@@ -82,14 +83,14 @@ enum channel_state {
 			    * answered */
 	CHANNEL_CLOSING,   /* xp_close(), the peer or the fabric ended it;
 			    * requests that have not started are dropped */
-	CHANNEL_CLOSED,	   /* the fabric no longer touches any memory; only
-			    * the backend has commands */
+	CHANNEL_CLOSED,	   /* the fabric no longer touches any memory, and the
+			    * port has been told; only requests linger */
 	CHANNEL_GONE,	   /* nothing is left; the port has been told */
 };
 
 /*
  * Messages between the port and the channel's worker. Each is sent at most
- * once. Worker 0 receives the last two.
+ * once. Worker 0 receives the last three.
  */
 struct channel_msgs {
 	struct reactor_msg start;
@@ -97,13 +98,14 @@ struct channel_msgs {
 	struct reactor_msg close;
 	struct reactor_msg free;
 	struct reactor_msg opened;
+	struct reactor_msg closed;
 	struct reactor_msg gone;
 };
 
 /* The port's view of a channel. Thread: worker 0. */
 struct channel_port_side {
-	struct list nexus_node; /* nexus->channels */
-	struct login_quota *quota;
+	struct list nexus_node;	   /* nexus->channels, until it is closed */
+	struct login_quota *quota; /* until it is closed */
 	bool half_open;
 	bool drain_sent;
 	bool close_sent;
@@ -180,7 +182,7 @@ struct channel {
 	 * uses it is sent. */
 	const char *close_why;
 	/* The connection request, until xp_accept() consumes it. It belongs to
-	 * the port in CHANNEL_NEW and after port_channel_gone(), else to the
+	 * the port in CHANNEL_NEW and after port_channel_closed(), else to the
 	 * worker. */
 	struct xp_conn_request *conn;
 
@@ -216,8 +218,8 @@ struct channel_params {
  * functions up to channel_send_free(). */
 struct channel *channel_create(const struct channel_params *p);
 
-/* Asks the worker to accept the connection. port_channel_gone() follows at the
- * end, also if that fails. */
+/* Asks the worker to accept the connection. port_channel_closed() and
+ * port_channel_gone() follow at the end, also if that fails. */
 void channel_send_start(struct channel *ch);
 void channel_send_drain(struct channel *ch, const char *why);
 void channel_send_close(struct channel *ch, const char *why);

@@ -77,9 +77,16 @@ void nexus_keep_meaning(const struct lun_past *left, struct lun_view *view)
 	}
 }
 
-void nexus_free(struct nexus *nexus)
+void nexus_end(struct nexus *nexus)
 {
 	assert(list_empty(&nexus->channels) && list_empty(&nexus->logins));
+	nexus->over = true;
+	scsi_nexus_end(&nexus->scsi);
+}
+
+void nexus_free(struct nexus *nexus)
+{
+	assert(nexus->over && !nexus->closed_cnt);
 	list_del(&nexus->node);
 	scsi_nexus_fini(&nexus->scsi);
 	meter_end(nexus->meter);
@@ -95,7 +102,8 @@ struct nexus *nexus_find(struct list *nexuses,
 	list_for_each(it, nexuses) {
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
-		if (srp_port_id_equal(&nexus->initiator, initiator) &&
+		if (!nexus->over &&
+		    srp_port_id_equal(&nexus->initiator, initiator) &&
 		    srp_port_id_equal(&nexus->target, target))
 			return nexus;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An I_T nexus: one initiator port and this target port. It exists while it has
- * a channel or a waiting login. It belongs to worker 0, except for the unit
+ * An I_T nexus: one initiator port and this target port. It is over when it has no
+ * channel and no waiting login. Its memory stays until the last request of its
+ * channels has ended, which may linger in a store. It belongs to worker 0, except for the unit
  * attentions and the volumes of its view, which are atomic.
  */
 #ifndef TARGET_PORT_NEXUS_H
@@ -44,6 +45,8 @@ struct nexus {
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
 	struct list channels;		  /* struct channel, nexus_node */
 	unsigned int channel_cnt;
+	unsigned int closed_cnt; /* of its channels: closed, and not gone */
+	bool over;		 /* a new login gets another nexus */
 	unsigned int login_cnt;
 	unsigned int first_worker; /* worker of its first channel */
 	struct meter *meter;	   /* constant */
@@ -81,10 +84,14 @@ bool nexus_left_nothing(const struct nexus *nexus);
  */
 void nexus_keep_meaning(const struct lun_past *left, struct lun_view *view);
 
-/* Frees a nexus without channels and logins, and removes it from its list. */
+/* Ends a nexus without channels and logins: what ends with the loss of a nexus. */
+void nexus_end(struct nexus *nexus);
+
+/* Frees a nexus that is over and has no closed channel, and removes it from its
+ * list. */
 void nexus_free(struct nexus *nexus);
 
-/* NULL: @nexuses has no nexus of these two ports. */
+/* NULL: @nexuses has no nexus of these two ports, or it is over. */
 struct nexus *nexus_find(struct list *nexuses,
 			 const struct srp_port_id *initiator,
 			 const struct srp_port_id *target);

@@ -21,10 +21,7 @@ struct login {
 	struct srp_login_answer answer;
 	bool single;
 	bool wants_aer;
-	struct reactor_timer timer; /* for the time limit of the fence */
 };
-
-static void port_serve(struct port *port, struct nexus *nexus);
 
 static struct reactor *port_reactor(const struct port *port)
 {
@@ -50,7 +47,6 @@ void port_init(struct port *port, const struct srp_port_id *id)
 		.target = *id,
 		.accept_unnamed_target = true,
 	};
-	port->fence_ms = PORT_FENCE_MS;
 	port->next_number = 1;
 }
 
@@ -168,14 +164,16 @@ static void port_free_if_unused(struct port *port, struct nexus *nexus)
 {
 	if (!list_empty(&nexus->channels) || !list_empty(&nexus->logins))
 		return;
-	if (nexus->was_used)
+	if (!nexus->over && nexus->was_used)
 		port_remember(port, nexus);
-	nexus_free(nexus);
+	if (!nexus->over)
+		nexus_end(nexus);
+	if (!nexus->closed_cnt)
+		nexus_free(nexus);
 }
 
 static void login_free(struct login *login)
 {
-	reactor_timer_stop(&login->timer);
 	list_del(&login->node);
 	free(login);
 }
@@ -211,20 +209,6 @@ static void login_refuse_all(struct nexus *nexus, uint32_t reason,
 
 	list_for_each_safe(it, tmp, &nexus->logins)
 		login_refuse(container_of(it, struct login, node), reason, why);
-}
-
-static void login_fence_expired(struct reactor_timer *t)
-{
-	struct login *login = container_of(t, struct login, timer);
-	struct nexus *nexus = login->nexus;
-	struct port *port = login->port;
-
-	login_refuse(login, SRP_REJ_NO_RESOURCES,
-		     "commands of the channels that it replaces have not "
-		     "ended in time");
-	/* The older channels are ending in any case. */
-	scsi_nexus_lost(&nexus->scsi);
-	port_serve(port, nexus);
 }
 
 /* ---- channels ---- */
@@ -301,10 +285,33 @@ static void port_close_channels(struct nexus *nexus, const char *why)
 			why);
 }
 
+static void port_look_stopped(struct port *port)
+{
+	if (!port->stopping || port->login_cnt || port->closed_cnt ||
+	    port->stopped_called)
+		return;
+	port->stopped_called = true;
+	port->stopped(port);
+}
+
 /* Runs on worker 0. Only the memory of the channel is left. */
 static void port_run_gone(struct reactor_msg *msg)
 {
 	struct channel *ch = container_of(msg, struct channel, msgs.gone);
+	struct nexus *nexus = ch->nexus;
+	struct port *port = ch->port;
+
+	nexus->closed_cnt--;
+	port->closed_cnt--;
+	channel_send_free(ch);
+	port_free_if_unused(port, nexus);
+	port_look_stopped(port);
+}
+
+/* Runs on worker 0. */
+static void port_run_closed(struct reactor_msg *msg)
+{
+	struct channel *ch = container_of(msg, struct channel, msgs.closed);
 	struct nexus *nexus = ch->nexus;
 	struct port *port = ch->port;
 
@@ -315,13 +322,10 @@ static void port_run_gone(struct reactor_msg *msg)
 	}
 	list_del(&ch->at_port.nexus_node);
 	nexus->channel_cnt--;
+	nexus->closed_cnt++;
+	port->closed_cnt++;
 	port_login_ended(port, ch->at_port.quota, ch->at_port.half_open);
-	channel_send_free(ch);
 	port_serve(port, nexus);
-	if (port->stopping && port->login_cnt == 0 && !port->stopped_called) {
-		port->stopped_called = true;
-		port->stopped(port);
-	}
 }
 
 static void port_run_opened(struct reactor_msg *msg)
@@ -342,6 +346,12 @@ void port_channel_opened(struct channel *ch)
 {
 	ch->msgs.opened.run = port_run_opened;
 	reactor_send(port_reactor(ch->port), &ch->msgs.opened);
+}
+
+void port_channel_closed(struct channel *ch)
+{
+	ch->msgs.closed.run = port_run_closed;
+	reactor_send(port_reactor(ch->port), &ch->msgs.closed);
 }
 
 void port_channel_gone(struct channel *ch)
@@ -411,7 +421,6 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 	login->single = req->multichan == SRP_MULTICHAN_SINGLE;
 	login->wants_aer = req->aer;
 	list_init(&login->node);
-	reactor_timer_init(&login->timer, login_fence_expired);
 	return login;
 }
 
@@ -441,7 +450,6 @@ static void port_log_in(struct port *port, struct xp_conn_request *conn,
 		port_replace_nexus(nexus, login);
 	list_add_tail(&nexus->logins, &login->node);
 	nexus->login_cnt++;
-	reactor_timer_set(port_reactor(port), &login->timer, port->fence_ms);
 	port_serve(port, nexus);
 }
 
@@ -720,12 +728,7 @@ bool port_all_addresses(const struct nexus *nexus,
 
 static void port_run_stopped(struct reactor_msg *msg)
 {
-	struct port *port = container_of(msg, struct port, stopped_msg);
-
-	if (port->login_cnt > 0 || port->stopped_called)
-		return;
-	port->stopped_called = true;
-	port->stopped(port);
+	port_look_stopped(container_of(msg, struct port, stopped_msg));
 }
 
 void port_stop(struct port *port)
@@ -746,7 +749,8 @@ void port_stop(struct port *port)
 void port_fini(struct port *port)
 {
 	port_stop_listening(port);
-	assert(port->login_cnt == 0 && list_empty(&port->nexuses));
+	assert(port->login_cnt == 0 && port->closed_cnt == 0 &&
+	       list_empty(&port->nexuses));
 	for (unsigned int i = 0; i < PORT_REMEMBERED; i++)
 		free(port->remembered[i].left);
 	login_log_fini(&port->channel_log);

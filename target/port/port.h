@@ -5,10 +5,9 @@
  * unless a comment says otherwise.
  *
  * The fence. A login with the multi-channel action SINGLE replaces its nexus.
- * It is answered only when every older channel of that nexus is gone: the
- * fabric no longer touches the memory of their commands, and all their commands
- * have left the backend. Only then may the initiator send its commands again;
- * otherwise an old write could land after a newer one.
+ * It is answered only when every older channel of that nexus is closed: the fabric
+ * no longer touches the memory of their commands. What a store still has of them
+ * keeps its blocks (block_owner.h), so that no newer write comes before it.
  */
 #ifndef TARGET_PORT_PORT_H
 #define TARGET_PORT_PORT_H
@@ -46,8 +45,6 @@ struct port_limits {
 		.host_half_open = PORT_HOST_HALF_OPEN_DEFAULT, \
 		.channels = PORT_CHANNELS_DEFAULT,             \
 	}
-/* How long a login waits for the channels that it replaces. */
-#define PORT_FENCE_MS	   10000
 #define PORT_LISTENERS_MAX 32
 /*
  * Lost I_T nexuses that the process remembers. When the initiator comes back,
@@ -68,8 +65,6 @@ struct port {
 	void *user;
 
 	struct port_limits limits; /* all zero: PORT_LIMITS_DEFAULT */
-	/* port_init() sets it to PORT_FENCE_MS */
-	unsigned int fence_ms;
 
 	/* private */
 	struct srp_login_policy policy;
@@ -83,7 +78,9 @@ struct port {
 		struct lun_past *left;
 	} remembered[PORT_REMEMBERED]; /* a ring: port_oldest_past() */
 	unsigned int remembered_cnt;   /* since the start */
-	unsigned int login_cnt;	       /* channels and waiting logins */
+	unsigned int login_cnt;	       /* channels and waiting logins ... */
+	unsigned int closed_cnt;       /* ... and channels that are closed, but
+				        * not gone */
 	unsigned int half_open_cnt;    /* those that are not yet established */
 	struct list quotas;	       /* struct login_quota, node */
 	unsigned int next_worker;      /* for the first channel of the next
@@ -157,6 +154,9 @@ void port_send_aer(struct nexus *nexus, unsigned int lun,
 /* The connection of the channel is established. Thread: the worker of the
  * channel, as for the next function. */
 void port_channel_opened(struct channel *ch);
+
+/* The fabric has nothing of the channel any more: it does not count as a login. */
+void port_channel_closed(struct channel *ch);
 
 /* The last message of the worker of a channel; see channel.h. */
 void port_channel_gone(struct channel *ch);

@@ -108,6 +108,8 @@ void port_volume_added(struct port *port, struct volume *vol)
 	list_for_each_safe(it, tmp, &port->nexuses) {
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
+		if (nexus->over)
+			continue;
 		if (!change_views_agree(port, nexus)) {
 			port_end_nexus(port, nexus,
 				       "one of its addresses may see a volume "
@@ -143,7 +145,7 @@ const char *port_volume_user(const struct port *port, const struct volume *vol)
 		const struct nexus *nexus =
 			container_of(it, struct nexus, node);
 
-		if (change_sees(nexus, vol))
+		if (!nexus->over && change_sees(nexus, vol))
 			return nexus->name;
 	}
 	return NULL;
@@ -213,6 +215,8 @@ unsigned int port_rules_changed(struct port *port)
 		struct nexus *nexus = container_of(it, struct nexus, node);
 		struct lun_view view;
 
+		if (nexus->over)
+			continue;
 		change_make_view(port, nexus, &view);
 		if (lun_view_equal(&nexus->view, &view) &&
 		    change_views_agree(port, nexus))
@@ -234,7 +238,7 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
 		const struct nexus *nexus =
 			container_of(it, struct nexus, node);
 
-		if (cnt++ >= max)
+		if (nexus->over || cnt++ >= max)
 			continue;
 		ret[cnt - 1].addr = nexus->addr;
 		ret[cnt - 1].negotiated = nexus->negotiated;

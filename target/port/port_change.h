@@ -52,7 +52,7 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
 			   unsigned int max);
 
 /* Counts the channels that were told to end, by port_rules_changed() or
- * port_kick(), and whose commands may still touch a volume. Only channels that
+ * port_kick(), and are not closed. Only channels that
  * existed when port->next_number was @before count, because others may end at
  * any time. */
 unsigned int port_ending(const struct port *port, unsigned int before);

@@ -67,12 +67,16 @@ static void end_reservations(struct scsi_nexus *nexus)
 	}
 }
 
-void scsi_nexus_fini(struct scsi_nexus *nexus)
+void scsi_nexus_end(struct scsi_nexus *nexus)
 {
 	pthread_mutex_lock(&nexus->luns->nexuses_lock);
 	list_del(&nexus->node);
 	pthread_mutex_unlock(&nexus->luns->nexuses_lock);
 	end_reservations(nexus);
+}
+
+void scsi_nexus_fini(struct scsi_nexus *nexus)
+{
 	leave_records(nexus);
 	nexus_buffer_fini(&nexus->buffer);
 }

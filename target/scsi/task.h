@@ -102,9 +102,12 @@ static inline struct volume *scsi_nexus_volume(const struct scsi_nexus *nexus,
 
 /* On a new nexus, POWER_ON is pending for every LUN, because the state of the
  * unit may have changed since its initiator last saw it. @luns is borrowed.
- * scsi_nexus_fini() undoes this. Thread: any, as for all functions here. */
+ * scsi_nexus_end() undoes this: nothing is told to the nexus any more, and what
+ * ends with it has ended. scsi_nexus_fini() follows when no command of it is left.
+ * Thread: any, as for all functions here. */
 void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		     const struct srp_port_id *initiator);
+void scsi_nexus_end(struct scsi_nexus *nexus);
 void scsi_nexus_fini(struct scsi_nexus *nexus);
 /* Call it before worker 0 gives @nexus a volume as @lun, where it had none. */
 void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun);

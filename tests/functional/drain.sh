@@ -23,7 +23,7 @@ stopping_is_json() {
 }
 t_check 'as JSON, too' stopping_is_json
 t_check 'the log says it from time to time' t_wait_for 30 grep -Eq \
-	'stopping for [0-9]+ s: waits for 1 commands of 1 sessions' "$T/target.log"
+	'stopping for [0-9]+ s: waits for 1 commands of [01] sessions' "$T/target.log"
 kill -USR1 "$T_TARGET"
 t_check 'it ends when the read is released' wait "$T_TARGET"
 fusermount3 -u "$T/mnt"

@@ -151,7 +151,7 @@ void fuzz_target_stop(void)
 	fuzz_settle();
 	/* Waits some time for peers that do not answer. */
 	for (unsigned int i = 0; i < 4 && !t->target.stopped; i++) {
-		fuzz_skip(PORT_FENCE_MS + CHANNEL_DRAIN_MS);
+		fuzz_skip(CHANNEL_DRAIN_MS);
 		fuzz_settle();
 	}
 	FUZZ_CLAIM(t->target.stopped);

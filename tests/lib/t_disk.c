@@ -113,8 +113,10 @@ void t_disk_start_in(enum t_disk_store store, const char *state_dir)
 void t_disk_stop(void)
 {
 	assert_int_equal(t_store.held_cnt, 0);
-	for (unsigned int n = 1; n <= T_NEXUSES; n++)
+	for (unsigned int n = 1; n <= T_NEXUSES; n++) {
+		scsi_nexus_end(t_nexus(n));
 		scsi_nexus_fini(t_nexus(n));
+	}
 	volume_detach(t_disk.luns.vol[0], &t_disk.worker);
 	volume_close(t_disk.luns.vol[0]);
 	reactor_destroy(t_disk.worker.reactor);

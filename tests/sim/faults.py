@@ -53,11 +53,11 @@ FAULTS = [
      'raise_to(&r->file->stable, atomic_load(&r->file->begun) + 1);'),
 
     # -- the fence
-    ('lets a login in before the old channels are gone', 'target/port/port.c',
+    ('lets a login in before the old channels are closed', 'target/port/port.c',
      'if (login->single && !list_empty(&nexus->channels))', 'if (false)'),
     ('thinks a channel gone while the disk has commands', 'target/port/channel.c',
-     '\tchannel_enter(ch, CHANNEL_CLOSED);\n\tif (list_empty(&ch->requests.busy))',
-     '\tchannel_enter(ch, CHANNEL_CLOSED);\n\tif (true)'),
+     '\tport_channel_closed(ch);\n\tif (list_empty(&ch->requests.busy))',
+     '\tport_channel_closed(ch);\n\tif (true)'),
     ('goes on with commands of a closed channel', 'target/port/request.c',
      'if (!channel_can_answer(req->ch) || req->fate == FATE_SILENT) {',
      'if (req->fate == FATE_SILENT) {'),
@@ -82,7 +82,7 @@ FAULTS = [
     ('answers ABORT TASK while the fabric has the command',
      'target/port/task_mgmt.c',
      'if (!task_mgmt_awaits(state))\n\t\treturn false;',
-     'if (!task_mgmt_awaits(state))\n\t\treturn state == REQUEST_FETCHING;'),
+     'if (!task_mgmt_awaits(state))\n\t\treturn true;'),
     ('lets others read what an aborted write may still change',
      'target/port/request.c',
      'req->given_up = scsi_task_give_up(&req->task);',

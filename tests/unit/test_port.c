@@ -761,7 +761,7 @@ T_ROWS(who_waits_behind_one_that_leaves_is_served, leave_rows)
 	rig_destroy(rig);
 }
 
-T_TEST(login_waits_for_the_commands_it_replaces)
+T_TEST(login_replaces_commands_that_the_disk_has)
 {
 	struct rig_options opt = { .workers = 2 };
 	struct rig *rig = rig_create(&opt);
@@ -778,14 +778,13 @@ T_TEST(login_waits_for_the_commands_it_replaces)
 	new = rig_connect(rig, &req);
 	assert_true(old->closed);
 	assert_true(old2->closed);
-	assert_false(new->established);
-	t_store.hold = false;
-	rig_release(rig);
 	assert_true(new->established);
 	assert_int_equal(new->login_rsp.multichan, SRP_MULTICHAN_TERMINATED);
 	assert_int_equal(rig_clear_ua(new, RIG_DISK, &asc), 1);
 	assert_int_equal(asc, SCSI_ASC_NEXUS_LOSS);
 	rig_send_write(new, 9, 0x03);
+	t_store.hold = false;
+	rig_release(rig);
 	assert_int_equal(t_store.bytes[9 * BLK], 0x03);
 	rig_destroy(rig);
 }
@@ -800,13 +799,13 @@ T_TEST(unnamed_target_is_the_same_nexus)
 
 	req.target = (struct srp_port_id){ { 0 } };
 	rig_expect_alive(old);
-	t_store.hold = true;
+	t_fabric_hold_completions(rig->hub, true);
 	rig_send_write(old, 9, 0x01);
 	new = rig_connect(rig, &req);
-	assert_true(old->closed);
+	t_fabric_hold_completions(rig->hub, false);
 	assert_false(new->established);
-	t_store.hold = false;
-	rig_release(rig);
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_settle(rig);
 	assert_true(new->established);
 	rig_destroy(rig);
 }
@@ -837,37 +836,64 @@ T_TEST(newer_login_replaces_the_one_that_waits)
 	struct t_ini *third;
 
 	rig_expect_alive(old);
-	t_store.hold = true;
+	t_fabric_hold_completions(rig->hub, true);
 	rig_send_write(old, 9, 0x01);
 	second = rig_connect(rig, &req);
+	t_fabric_hold_completions(rig->hub, false);
 	third = rig_connect(rig, &req);
 	assert_true(second->closed);
 	assert_false(third->closed);
-	t_store.hold = false;
-	rig_release(rig);
+	assert_false(third->established);
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_settle(rig);
 	assert_true(third->established);
 	rig_destroy(rig);
 }
 
-T_TEST(fence_is_bounded)
+/* However often it comes back. The store keeps what it has. */
+T_TEST(login_does_not_wait_for_a_store)
 {
 	struct rig *rig = rig_create(NULL);
-	struct t_ini *old = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct t_ini *new;
+	struct rig_cmd read = rig_read(RIG_DISK, 9, 1);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint64_t tag;
 
-	rig_expect_alive(old);
+	rig_expect_alive(ch);
 	t_store.hold = true;
-	rig_send_write(old, 9, 0x01);
-	rig->target.port.fence_ms = 1;
-	new = rig_connect(rig, &req);
-	while (!new->closed)
-		reactor_run_once(rig->target.workers[0].reactor, 10),
-			reactor_run_once(rig->peer_reactor, 0);
-	assert_true(new->rejected);
-	assert_int_equal(new->rej.reason, SRP_REJ_NO_RESOURCES);
+	for (uint32_t i = 0; i < 3; i++) {
+		rig_send_write(ch, 9 + i, 0x01);
+		ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+		assert_int_equal(rig_clear_ua(ch, RIG_DISK, NULL), 1);
+	}
+	assert_int_equal(rig->target.port.login_cnt, 1);
+	tag = rig_send_rw(ch, &read, RIG_DIRECT, 0, BLK);
+	assert_int_equal(t_store.held_cnt, 3);
+	assert_null(t_ini_rsp(ch, tag));
 	t_store.hold = false;
 	rig_release(rig);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
+	assert_int_equal(rig->mem[0], 0x01);
+	rig_destroy(rig);
+}
+
+/* Its memory stays, but the initiator gets another nexus. */
+T_TEST(nexus_is_over_while_a_store_has_its_command)
+{
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	uint16_t asc = 0;
+
+	rig_expect_alive(ch);
+	t_store.hold = true;
+	rig_send_write(ch, 9, 0x01);
+	rig_chan_free(ch);
+	ch = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	assert_int_equal(ch->login_rsp.multichan, SRP_MULTICHAN_NO_CHAN);
+	assert_int_equal(rig_clear_ua(ch, RIG_RAM, &asc), 1);
+	assert_int_equal(asc, SCSI_ASC_NEXUS_LOSS);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_expect_alive(ch);
 	rig_destroy(rig);
 }
 

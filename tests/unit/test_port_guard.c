@@ -308,14 +308,16 @@ static void refused_for(const struct t_ini *ch, uint32_t reason)
 }
 
 /* A login stays half open while it waits for a command of the channel that it
- * replaces. The disk holds that command. */
+ * replaces. The fabric has that command. */
 static struct t_ini *half_open(struct rig *rig, struct t_ini *old,
 			       const struct limit_case *row, unsigned int i)
 {
 	struct t_ini *ch;
 
+	t_fabric_hold_completions(rig->hub, true);
 	rw(old, rig_write(RIG_DISK, 8 * i, 8), 0, 8 * BLK);
 	ch = come_as(rig, row, i, SRP_MULTICHAN_SINGLE);
+	t_fabric_hold_completions(rig->hub, false);
 	assert_false(ch->established);
 	assert_false(ch->closed);
 	return ch;
@@ -333,7 +335,6 @@ T_ROWS(logins_are_limited, limit_cases)
 		ch[i] = come_as(rig, row, i, SRP_MULTICHAN_MULTI);
 	rig_expect_alive(ch[0]);
 	rig_expect_alive(ch[1]);
-	t_store.hold = row->half_open;
 	for (unsigned int i = 0; i < 2 && row->half_open; i++) {
 		old[i] = ch[i];
 		ch[i] = half_open(rig, old[i], row, i);
@@ -341,8 +342,8 @@ T_ROWS(logins_are_limited, limit_cases)
 	ch[2] = come_as(rig, row, 2, SRP_MULTICHAN_MULTI);
 	refused_for(ch[2], row->reason);
 	rig_chan_free(ch[2]);
-	t_store.hold = false;
-	rig_release(rig);
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_settle(rig);
 	rig_expect_alive(ch[0]);
 	/* As soon as one is gone, another one may log in. */
 	rig_chan_free(ch[1]);
@@ -373,12 +374,11 @@ T_TEST(refused_login_makes_room)
 
 	rig_expect_alive(old);
 	rig_expect_alive(other);
-	t_store.hold = true;
 	refused = half_open(rig, old, &row, 0);
 	newer = come_as(rig, &row, 0, SRP_MULTICHAN_SINGLE);
 	assert_true(refused->rejected);
-	t_store.hold = false;
-	rig_release(rig);
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_settle(rig);
 	rig_expect_alive(newer);
 	ch = come_as(rig, &row, 2, SRP_MULTICHAN_MULTI);
 	rig_expect_alive(ch);

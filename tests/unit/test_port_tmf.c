@@ -510,10 +510,11 @@ T_TEST(channel_may_close_while_its_command_lingers)
 	tag = rig_send_write(ch, 3, 0x77);
 	rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
 	rig_chan_free(ch);
-	assert_int_equal(rig->target.port.login_cnt, 1);
+	assert_int_equal(rig->target.port.login_cnt, 0);
+	assert_int_equal(rig->target.port.closed_cnt, 1);
 	t_store.hold = false;
 	rig_release(rig);
-	assert_int_equal(rig->target.port.login_cnt, 0);
+	assert_int_equal(rig->target.port.closed_cnt, 0);
 	rig_destroy(rig);
 }
 

@@ -655,6 +655,7 @@ static void expect(const char *cdb, int lun, const char *want)
 T_TEST(new_nexus_is_told_of_power_on_once)
 {
 	t_disk_start(T_THIN);
+	scsi_nexus_end(&t_disk.nexus);
 	scsi_nexus_fini(&t_disk.nexus);
 	scsi_nexus_init(&t_disk.nexus, &t_disk.luns,
 			&(struct srp_port_id){ 0 });
