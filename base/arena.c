@@ -208,6 +208,21 @@ static void arena_give_block(struct arena *a, char *block)
 	a->state[idx] = (uint8_t)(HOT | order);
 }
 
+void arena_disown(struct arena *a, void *block)
+{
+	uint32_t idx;
+	size_t len;
+
+	if (!block)
+		return;
+	idx = (uint32_t)((size_t)((char *)block - a->base) / UNIT);
+	assert(a->state[idx] >= OUT);
+	len = arena_order_len(a->state[idx] & ORDER);
+	a->owners[idx]->used -= len;
+	a->nobody.used += len;
+	a->owners[idx] = &a->nobody;
+}
+
 /* ---- users that wait ---- */
 
 void arena_user_init(struct arena_user *u)

@@ -99,6 +99,9 @@ static inline void arena_put(struct arena *a, void *block)
 		arena_put_block(a, block);
 }
 
+/* @block counts for no user any more. NULL does nothing. */
+void arena_disown(struct arena *a, void *block);
+
 /* Bytes in blocks that are handed out. */
 size_t arena_used(const struct arena *a);
 

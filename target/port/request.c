@@ -162,6 +162,7 @@ static void request_reset(struct request *req, struct xp_iu *iu)
 	req->fate = FATE_ANSWER;
 	req->fetched = false;
 	req->lingers = false;
+	req->was_ended = false;
 	req->given_up = false;
 	req->calling_disk = false;
 	req->passed = false;
@@ -587,6 +588,16 @@ static __attribute__((noinline)) bool request_take_arena(struct request *req)
 	return block;
 }
 
+static bool request_is_too_much(const struct request *req)
+{
+	const struct volume *vol = req->task.vol;
+
+	return vol &&
+	       atomic_load_explicit(&vol->lingering, memory_order_relaxed) >=
+		       REQUEST_LINGERING_MAX &&
+	       scsi_task_uses_blocks(&req->task);
+}
+
 static bool request_take_buffer(struct request *req)
 {
 	struct scsi_task *t = &req->task;
@@ -594,6 +605,11 @@ static bool request_take_buffer(struct request *req)
 	t->buf_index = -1;
 	if (t->buf_is_volume)
 		return request_hold_volume(req);
+	if (request_is_too_much(req)) {
+		t->status = SCSI_STATUS_BUSY;
+		request_respond(req);
+		return false;
+	}
 	if (t->buf_len == 0)
 		return true;
 	if (request_can_use_iu(req)) {
@@ -683,6 +699,8 @@ static void request_end_lingering(struct request *req)
 {
 	req->ch->requests.lingering--;
 	req->lingers = false;
+	if (req->was_ended && req->task.vol)
+		atomic_fetch_sub(&req->task.vol->lingering, 1);
 	if (req->state == REQUEST_LINGERING && req->iu)
 		request_resume(req);
 	else if (req->state == REQUEST_LINGERING)
@@ -1018,8 +1036,13 @@ static void request_linger(struct request *req)
 	struct channel *ch = req->ch;
 
 	req->given_up = scsi_task_give_up(&req->task);
+	req->was_ended = true;
 	req->lingers = true;
 	ch->requests.lingering++;
+	if (req->task.vol)
+		atomic_fetch_add(&req->task.vol->lingering, 1);
+	arena_disown(req->worker->arena, req->block);
+	arena_disown(req->worker->tables, req->table);
 	if (request_uses_iu(req)) {
 		request_set_state(req, REQUEST_LINGERING);
 	} else if (req->fate == FATE_ABORTED && channel_can_answer(ch)) {
@@ -1035,10 +1058,16 @@ static void request_linger(struct request *req)
 
 void request_abort(struct request *req, enum request_fate fate)
 {
+	struct worker *w = req->worker;
+	bool executes = req->state == REQUEST_EXECUTING && !req->lingers;
+
 	request_stop_waiting(req, fate);
-	if (req->state == REQUEST_EXECUTING && !req->lingers)
+	if (executes)
 		request_linger(req);
 	request_cancel(req, fate);
+	/* Its memory does not count for its initiator any more. */
+	if (executes)
+		request_serve_waiters(w);
 }
 
 void request_cancel(struct request *req, enum request_fate fate)

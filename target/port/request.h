@@ -21,6 +21,10 @@
  * (indirect_sg_entries). */
 #define REQUEST_DESCS_MAX 2048
 
+/* While so many requests of a volume linger that were ended, its commands for blocks
+ * are answered with BUSY: a store that does not answer must not get all memory. */
+#define REQUEST_LINGERING_MAX 16
+
 /* request_run_steps() in request.c leads through the states. */
 enum request_state {
 	REQUEST_FREE,	     /* in the worker's pool */
@@ -75,8 +79,8 @@ struct request {
 	bool fetched;	   /* data-out is in task.buf */
 	bool lingers;	   /* the disk still has the request, although the
 			    * answer is posted, or nobody waits for one */
-	bool given_up;	   /* it lingers, or did, and the store has a change
-			    * of blocks */
+	bool was_ended;	   /* it lingers, or did, without IMMED */
+	bool given_up;	   /* the same, and the store has a change of blocks */
 	bool calling_disk; /* until the disk answers */
 	bool passed;	   /* a stage of clock; or refused */
 	struct scsi_task task;

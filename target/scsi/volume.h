@@ -85,7 +85,10 @@ struct volume {
 	/* Set once: the volume is being removed. Commands that have found it
 	 * continue, new ones do not find it; see scsi_nexus_volume(). */
 	_Atomic bool leaving;
-	/* Its task management functions; private to the port. */
+	/* Its commands that nobody waits for, and that the disk still has; private
+	 * to the port, as the next. */
+	_Atomic unsigned int lingering;
+	/* Its task management functions. */
 	_Atomic unsigned int managed;
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];

@@ -518,6 +518,56 @@ T_TEST(channel_may_close_while_its_command_lingers)
 	rig_destroy(rig);
 }
 
+/* ---- memory for what lingers ---- */
+
+/* A store that does not answer gets no more commands. Other volumes go on. */
+T_TEST(stuck_volume_does_not_get_all_requests)
+{
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd ram = rig_write(RIG_RAM, 0, 1);
+	uint64_t tag;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	rig_clear_ua(ch, RIG_RAM, NULL);
+	t_store.hold = true;
+	for (uint32_t i = 0; i < REQUEST_LINGERING_MAX; i++) {
+		tag = rig_send_write(ch, i, 1);
+		rig_expect_code(ch,
+				rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag),
+				SRP_RSP_COMPLETE);
+	}
+	rig_expect_status(ch, rig_send_write(ch, 100, 1), SCSI_STATUS_BUSY);
+	rig_expect_alive(ch);
+	rig_expect_status(ch, rig_send_rw(ch, &ram, RIG_DIRECT, 0, BLK),
+			  SCSI_STATUS_GOOD);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_expect_status(ch, rig_send_write(ch, 100, 1), SCSI_STATUS_GOOD);
+	rig_destroy(rig);
+}
+
+/* Its initiator has half of the memory there, and gets another block. */
+T_TEST(lingering_command_does_not_count_for_its_initiator)
+{
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd large = rig_read(RIG_DISK, 0, 4096);
+	struct rig_cmd next = rig_read(RIG_DISK, 4096, 2048);
+	uint64_t tag;
+
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	t_store.hold = true;
+	tag = rig_send_rw(ch, &large, RIG_DIRECT, 0, 4096 * BLK);
+	rig_send_rw(ch, &next, RIG_DIRECT, 0, 2048 * BLK);
+	assert_int_equal(t_store.held_cnt, 1);
+	rig_tmf(ch, SRP_TSK_ABORT_TASK, RIG_DISK, tag);
+	assert_int_equal(t_store.held_cnt, 2);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_destroy(rig);
+}
+
 /* ---- peers that leave ---- */
 
 T_TEST(peer_may_leave_at_any_moment)
