@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/landlock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/landlock.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -147,14 +150,96 @@ static void allow_options(struct ruleset *r, const struct target_options *opt)
 	allow_dir_of(r, opt->pidfile, LANDLOCK_ACCESS_FS_REMOVE_FILE);
 }
 
-/* What changes while it runs need. A file that is replaced is another one, so the
- * directory of the configuration is named, and not the file. */
-static void allow_changes(struct ruleset *r, const struct target_options *opt)
+static bool is_at(const struct statx *st, const char *path)
+{
+	struct stat is;
+
+	return path && stat(path, &is) == 0 && is.st_ino == st->stx_ino &&
+	       is.st_dev == makedev(st->stx_dev_major, st->stx_dev_minor);
+}
+
+/* An option names it, so the target may open it anyway. */
+static bool is_named(const struct target_options *opt, const struct statx *st)
+{
+	bool named = is_at(st, opt->state_dir) ||
+		     is_at(st, opt->discovery_key_file) ||
+		     is_at(st, opt->volumes_from);
+
+	for (unsigned int i = 0; i < opt->backing_cnt && !named; i++)
+		named = is_at(st, opt->backings[i].path);
+	return named;
+}
+
+/* A file or directory that this process may read, and not everybody. A file system that is
+ * mounted there may hang, and is not asked. */
+static bool is_secret(int dir, const char *name, struct statx *st)
+{
+	return statx(dir, name,
+		     AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		     STATX_BASIC_STATS, st) == 0 &&
+	       (S_ISREG(st->stx_mode) || S_ISDIR(st->stx_mode)) &&
+	       !(st->stx_mode & S_IROTH) &&
+	       (st->stx_attributes & STATX_ATTR_MOUNT_ROOT ||
+		faccessat(dir, name, R_OK, AT_EACCESS) == 0);
+}
+
+/* Does the directory of the configuration have secrets of others, as /etc and a home have?
+ * Versions of the configuration begin with its name. */
+static bool has_secrets(const struct target_options *opt, const char *config,
+			char *name, size_t name_len)
+{
+	const char *own;
+	int fd = directory_find_of(config, &own);
+	int list = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY);
+	DIR *dir = list < 0 ? NULL : fdopendir(list);
+	struct dirent *entry;
+	bool found = false;
+	struct statx st;
+
+	while (dir && !found && (entry = readdir(dir))) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		found = strncmp(entry->d_name, own, strlen(own)) != 0 &&
+			is_secret(list, entry->d_name, &st) &&
+			!is_named(opt, &st);
+		if (found)
+			snprintf(name, name_len, "%s", entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+/* A file that is replaced is another one, so the directory of the configuration is
+ * named, and not the file. */
+static void allow_config(struct ruleset *r, const struct target_options *opt)
 {
 	/* Only a client of the control socket saves. */
 	const uint64_t saves = opt->control ? WRITES | NAMES : 0;
+	_cleanup_free_ char *place =
+		opt->config ? realpath(opt->config, NULL) : NULL;
+	char secret[NAME_MAX + 1];
 
-	allow_dir_of(r, opt->config, READS | saves);
+	if (!place)
+		return;
+	if (!has_secrets(opt, place, secret, sizeof(secret))) {
+		allow_dir_of(r, place, READS | saves);
+		return;
+	}
+	allow(r, place, READS);
+	log_notice("--config %s: not everybody may read '%s' beside it, so its "
+		   "directory is closed: the target can neither save the "
+		   "configuration nor read a file that replaces it; give it a "
+		   "directory of its own",
+		   place, secret);
+}
+
+/* What changes while it runs need. */
+static void allow_changes(struct ruleset *r, const struct target_options *opt)
+{
+	allow_config(r, opt);
 	allow_dir_of(r, opt->control, LANDLOCK_ACCESS_FS_REMOVE_FILE);
 	if (opt->discovery_key_file)
 		allow(r, opt->discovery_key_file, READS);

@@ -164,7 +164,8 @@ static bool save_refuse(const struct manage *m, struct manage_fault *f, int err)
 	return manage_refuse(f, "configuration", "", "%s: %s%s",
 			     m->server->opt->config, strerror(-err),
 			     may_not ? "; the target must be able to write its "
-				       "directory (systemd: ReadWritePaths=)"
+				       "directory (systemd: ReadWritePaths=), "
+				       "which may have no other secrets"
 				     : "");
 }
 

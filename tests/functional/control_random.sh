@@ -50,7 +50,7 @@ random_config() {
 
 start_again() {
 	t_new_log
-	rdma-target --listen "$URI" --config "$T/c.json" --auto-save \
+	rdma-target --listen "$URI" --config "$T/conf/c.json" --auto-save \
 		--control "$S" --threads 2 >"$T/target.log" 2>&1 &
 	T_TARGET=$!
 	t_pids="$t_pids $T_TARGET"
@@ -85,8 +85,8 @@ killed() {
 applied() {
 	ctl apply --prune --force "$T/next.json" >/dev/null &&
 		[ "$(names_served)" = "$(names_in "$T/next.json")" ] &&
-		[ "$(names_in "$T/c.json")" = "$(names_in "$T/next.json")" ] &&
-		ctl diff --prune "$T/next.json" && ctl diff --prune "$T/c.json" &&
+		[ "$(names_in "$T/conf/c.json")" = "$(names_in "$T/next.json")" ] &&
+		ctl diff --prune "$T/next.json" && ctl diff --prune "$T/conf/c.json" &&
 		cp "$T/next.json" "$T/now.json"
 }
 
@@ -102,11 +102,11 @@ round() {
 
 truncate -s 16M "$T/disk"
 truncate -s 1M "$T"/v{0,1,2,3,4,5,6,7}
-mkdir "$T/mnt"
+mkdir "$T/mnt" "$T/conf"
 URI=srp+tcp://127.0.0.1:1 # until there is one
-sed -n '/backing/,$p' <(random_config /dev/stdout) | sed '1s/^/{/' >"$T/c.json"
-cp "$T/c.json" "$T/now.json"
-t_target --config "$T/c.json" --auto-save --control "$S" --threads 2
+sed -n '/backing/,$p' <(random_config /dev/stdout) | sed '1s/^/{/' >"$T/conf/c.json"
+cp "$T/conf/c.json" "$T/now.json"
+t_target --config "$T/conf/c.json" --auto-save --control "$S" --threads 2
 t_mounts="$t_mounts $T/mnt"
 rdma-fuse -f -v "$URI/stays" "$T/mnt" >"$T/fuse.log" 2>&1 &
 t_pids="$t_pids $!"

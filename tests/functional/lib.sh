@@ -32,7 +32,8 @@ PATH="$BUILD/target:$BUILD/ctl:$BUILD/fuse:$BUILD/initiator:$BUILD/copy:$BUILD/d
 T=$(mktemp -d "${TMPDIR:-/tmp}/rdma-test.XXXXXX")
 chmod 755 "$T"
 export STATE_DIRECTORY="$T/host-state"
-mkdir -m 700 "$STATE_DIRECTORY"
+# Everybody may read it: beside a secret, a target cannot save its configuration.
+mkdir -m 755 "$STATE_DIRECTORY"
 t_cnt=0
 t_failed=0
 t_mounts=

@@ -126,7 +126,7 @@ given() { # ARG...
 	t_check 'apply hands over files' ctl apply "$T/more.json"
 	t_check 'they are written' writes_through given "$T/away/given"
 	echo "{ \"backing\": [ \"../away/third,name=third\" ] }" >"$T/conf/new"
-	mv "$T/conf/new" "$T/conf/c.json"
+	mv "$T/conf/new" "$T/real/c.json"
 	kill -HUP "$T_TARGET"
 	t_check 'a hang-up signal cannot open them' t_wait_for 10 \
 		grep -q 'not applied: .*third.*opens no new files: rdma-ctl' "$T/target.log"
@@ -165,9 +165,10 @@ else
 	t_check 'the file is whole' secret_is_whole
 
 	# The same where a change may add volumes.
-	mkdir "$T/from" "$T/conf"
+	mkdir "$T/from" "$T/conf" "$T/real"
 	truncate -s 1M "$T/from/added" "$T/away/other"
-	echo '{}' >"$T/conf/c.json"
+	echo '{}' >"$T/real/c.json"
+	ln -s ../real/c.json "$T/conf/c.json"
 	set -- --control "$T/ctl" --config "$T/conf/c.json" --volumes-from "$T/from"
 	t_check 'with --volumes-from, it reads no other file' \
 		opens_not "read:$T/away/secret" "$@"
@@ -191,6 +192,17 @@ else
 	set -- --control "$T/ctl" --config "$T/conf/c.json"
 	t_check 'with both, it reads no passwords' opens_not read:/etc/shadow "$@"
 	t_check 'and writes to no other file' opens_not "write:$T/away/secret" "$@"
+	mkdir "$T/etc"
+	cp "$T/conf/c.json" "$T/etc"
+	echo public >"$T/etc/hosts"
+	echo secret >"$T/etc/shadow"
+	chmod 640 "$T/etc/shadow"
+	set -- --control "$T/ctl" --config "$T/etc/c.json"
+	t_check 'it reads no secret beside the configuration' \
+		opens_not "read:$T/etc/shadow" "$@"
+	t_check 'the log says so' grep -q "beside it, so its directory is closed" "$T/target.log"
+	t_check 'and writes to no file there' opens_not "write:$T/etc/hosts" "$@"
+	set -- --control "$T/ctl" --config "$T/conf/c.json"
 	given "$@"
 fi
 t_check 'it makes no socket' calls_not socket socket
