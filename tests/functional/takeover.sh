@@ -60,8 +60,10 @@ tries() { # WHAT[:PATH] ARG...: until the log says what became of it
 opens_not() { # WHAT:PATH ARG...
 	tries "$@" && grep -q 'takeover: Permission denied' "$T/target.log"
 }
-calls_not() { # CALL WHAT
-	tries "$2" && grep -q "the system call $1 " "$T/target.log"
+calls_not() { # CALL WHAT ARG...
+	call=$1
+	shift
+	tries "$@" && grep -q "the system call $call " "$T/target.log"
 }
 opens() { tries "$@" && grep -q 'takeover: done' "$T/target.log"; }
 secret_is_whole() { grep -qx secret "$T/away/secret"; }
@@ -206,6 +208,7 @@ else
 	given "$@"
 fi
 t_check 'it makes no socket' calls_not socket socket
+t_check 'with --control, it connects to nobody' calls_not connect connect --control "$T/ctl"
 t_check 'it runs no program' calls_not execve exec
 t_check 'it traces nobody' calls_not ptrace trace
 t_check 'it signals nobody' calls_not kill kill

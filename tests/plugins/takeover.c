@@ -42,6 +42,16 @@ static int take_socket(const char *path)
 	return socket(AF_INET, SOCK_STREAM, 0);
 }
 
+/* With --control, sockets can be made, to listen on. */
+static int take_connect(const char *path)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return fd < 0 ? -1 : connect(fd, (struct sockaddr *)&to, sizeof(to));
+}
+
 static int take_exec(const char *path)
 {
 	return execl("/bin/sh", "sh", "-c", "echo takeover: done >&2",
@@ -63,8 +73,9 @@ static const struct {
 	int (*take)(const char *path);
 } takes[] = {
 	{ "read", take_read },	   { "write", take_write },
-	{ "socket", take_socket }, { "exec", take_exec },
-	{ "trace", take_trace },   { "kill", take_kill },
+	{ "socket", take_socket }, { "connect", take_connect },
+	{ "exec", take_exec },	   { "trace", take_trace },
+	{ "kill", take_kill },
 };
 
 static void takeover(const char *location)
