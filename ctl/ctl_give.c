@@ -110,14 +110,17 @@ static enum ctl_exit give_one(struct ctl_link *l, const json_t *vol,
 
 /* ---- all files ---- */
 
+/* One without a name is the volume with its store. */
 static bool give_is_served(const json_t *served, const json_t *vol)
 {
+	const json_t *name = json_object_get(vol, "name");
 	const json_t *one;
 	size_t i;
 
 	json_array_foreach((json_t *)(uintptr_t)served, i, one) {
 		if (json_equal(json_object_get(one, "store"),
-			       json_object_get(vol, "store")))
+			       json_object_get(vol, "store")) &&
+		    (!name || json_equal(json_object_get(one, "name"), name)))
 			return true;
 	}
 	return false;
@@ -144,15 +147,17 @@ static unsigned int give_cnt(const json_t *status)
 }
 
 static enum ctl_exit give_all(struct ctl_link *l, const json_t *vols,
-			      const json_t *status, struct error *why)
+			      bool only_new, const json_t *status,
+			      struct error *why)
 {
-	enum ctl_exit code;
+	enum ctl_exit code = CTL_DONE;
 	json_t *out = NULL;
 	const json_t *vol;
 	size_t i;
 
-	code = ctl_link_call(l, "ListVolumes", json_object(), NULL, 0, &out,
-			     why);
+	if (only_new)
+		code = ctl_link_call(l, "ListVolumes", json_object(), NULL, 0,
+				     &out, why);
 	json_array_foreach((json_t *)(uintptr_t)vols, i, vol) {
 		if (code == CTL_DONE &&
 		    !give_is_served(json_object_get(out, "volumes"), vol))
@@ -163,7 +168,7 @@ static enum ctl_exit give_all(struct ctl_link *l, const json_t *vols,
 }
 
 enum ctl_exit ctl_give_files(struct ctl_link *l, const json_t *vols,
-			     struct error *why)
+			     bool only_new, struct error *why)
 {
 	json_t *config = NULL;
 	json_t *status = NULL;
@@ -177,7 +182,7 @@ enum ctl_exit ctl_give_files(struct ctl_link *l, const json_t *vols,
 		vols = json_object_get(config, "backing");
 	}
 	if (code == CTL_DONE && json_array_size(vols))
-		code = give_all(l, vols, status, why);
+		code = give_all(l, vols, only_new, status, why);
 	json_decref(config);
 	json_decref(status);
 	return code;

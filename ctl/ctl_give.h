@@ -10,14 +10,15 @@
 #include "ctl/ctl_client.h"
 
 /*
- * Hands over the files of those volumes of @vols (canonical, with absolute paths) that the
- * target does not serve yet. NULL: those of the target's own configuration file.
+ * Hands over the files of the volumes @vols (canonical, with absolute paths). NULL: those of
+ * the target's own configuration file. @only_new: without those that the target serves
+ * already, as a configuration has them.
  *
  * What cannot be opened here is left to the target, which may have the right: then @why
  * says what failed, for the case that the target refuses; else it is empty. CTL_UNREACHABLE:
  * the connection has failed, as @why says.
  */
 enum ctl_exit ctl_give_files(struct ctl_link *l, const json_t *vols,
-			     struct error *why);
+			     bool only_new, struct error *why);
 
 #endif

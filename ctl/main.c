@@ -409,13 +409,14 @@ static enum ctl_exit ctl_run_follow(const struct ctl_verb *verb,
 static enum ctl_exit ctl_call_giving(const struct ctl_args *a, json_t *in,
 				     json_t **ret_out, struct error *e)
 {
+	const bool only_new = strcmp(a->method, "AddVolume") != 0;
 	struct error why = { 0 };
 	enum ctl_exit code = CTL_UNREACHABLE;
 	struct ctl_link l;
 
 	if (ctl_link_open(&l, a->opt, e)) {
 		json_decref(in);
-	} else if (ctl_give_files(&l, a->vols, &why) != CTL_DONE) {
+	} else if (ctl_give_files(&l, a->vols, only_new, &why) != CTL_DONE) {
 		*e = why;
 		json_decref(in);
 	} else {

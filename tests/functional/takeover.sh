@@ -103,7 +103,9 @@ given() { # ARG...
 	t_check 'it is written' writes_through given "$T/away/given"
 	t_check 'and made larger' ctl volume resize given 2M
 	t_check 'the file is' [ "$(stat -c %s "$T/away/given")" = 2097152 ]
-	t_refused 'the same file by a link is the same disk' 'is given twice' \
+	t_refused 'the same file under another name is the same disk' 'is given twice' \
+		ctl volume add "$T/away/given,name=again"
+	t_refused 'and by a link' 'is given twice' \
 		ctl volume add "$T/away/link,name=link"
 	t_check 'a read-only one is handed over' ctl volume add "$T/away/second,name=second,ro"
 	t_check 'both are removed' sh -c "rdma-ctl --control '$T/ctl' volume remove given &&
