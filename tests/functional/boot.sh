@@ -71,8 +71,11 @@ b_boot() { # SCRIPT
 	autofs=
 	[ ! -e /dev/autofs ] || autofs=--bind=/dev/autofs
 	# In the process group of the test, which meson kills at its time limit.
+	# systemd restricts devices (DeviceAllow=) by a BPF program.
 	# shellcheck disable=SC2086 # nothing, or one word
-	timeout --foreground 900 systemd-nspawn --quiet --register=no --keep-unit \
+	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout --foreground 900 \
+		systemd-nspawn --quiet --register=no --keep-unit \
+		--capability=CAP_BPF,CAP_NET_ADMIN,CAP_PERFMON --system-call-filter=bpf \
 		--private-network --machine="rdma-test-$$" --directory="$ROOT" \
 		--bind=/dev/fuse $autofs --bind-ro="$BUILD:/mnt/build" \
 		--bind="$T/share:/mnt/share" --console=pipe \

@@ -64,6 +64,14 @@ attempts() {
 		chown rdma-target: /srv/volumes/node
 		t_check 'and opens no block device' \
 			tries_not read:/srv/volumes/node 'Operation not permitted'
+		mkdir -p /etc/systemd/system/$U.d
+		printf '[Service]\nDeviceAllow=block-loop rw\n' \
+			>/etc/systemd/system/$U.d/device.conf
+		systemctl daemon-reload
+		t_check 'one that the unit may open is closed unless it is served' \
+			tries_not read:/srv/volumes/node 'Permission denied'
+		rm /etc/systemd/system/$U.d/device.conf
+		systemctl daemon-reload
 	else
 		t_skip 'and opens no block device' 'devices cannot be told apart here'
 	fi
