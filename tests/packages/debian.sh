@@ -87,11 +87,14 @@ p_needs dpkg-buildpackage dh dpkg-deb
 (cd "$SRC" && dpkg-checkbuilddeps -B 2>"$T/missing") ||
 	t_skip_all "$(sed 's/^[^:]*: [^:]*: //' "$T/missing")"
 
+# Objects of an earlier run will do, but not where two builds are compared.
+p_cache=CCACHE_DISABLE=1
+[ -n "${P_TWICE-}" ] || p_cache=CCACHE_DIR=$(ccache --get-config cache_dir 2>/dev/null)
 build() { # DIR ENVIRONMENT...
 	p_sources "$1"
 	p_dir=$1
 	shift
-	(cd "$p_dir" && env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin CCACHE_DISABLE=1 \
+	(cd "$p_dir" && env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$p_cache" \
 		DEB_BUILD_OPTIONS='nocheck parallel=2' "$@" \
 		dpkg-buildpackage -b -us -uc) >"$p_dir.log" 2>&1 || {
 		tail -n 30 "$p_dir.log"
