@@ -50,8 +50,7 @@ static int file_fd(const struct file_worker *fw)
 static void prep_done(struct io_uring_sqe *sqe, const struct file_worker *fw,
 		      struct file_io *f)
 {
-	if (fw->fixed >= 0)
-		sqe->flags |= IOSQE_FIXED_FILE;
+	sqe->flags |= fw->sqe_flags;
 	reactor_prep_done(sqe, &f->op);
 }
 
@@ -693,6 +692,8 @@ static int file_queue_add(void *v, struct rbp_queue *queue, void **ret)
 	}
 	if (reactor_file_add(w->reactor, file->fd, &fw->fixed))
 		fw->fixed = -1;
+	fw->sqe_flags = (fw->fixed >= 0 ? IOSQE_FIXED_FILE : 0) |
+			(file->is_fuse ? IOSQE_ASYNC : 0);
 	store_file_take_thread(w);
 	*ret = fw;
 	return 0;

@@ -25,6 +25,7 @@ struct file_worker {
 	struct file_store *file;
 	struct block_worker *worker;
 	int fixed; /* io_uring's index of file->fd, -1: not registered */
+	unsigned int sqe_flags; /* of each I/O but a flush */
 	int flush_fd;
 	bool flushing;
 	struct reactor_op flush_op;
@@ -55,6 +56,9 @@ struct file_store {
 	unsigned int flush_fd_cnt;
 	bool read_only;
 	bool can_punch;
+	/* Since it has poll(), Linux takes its reads and writes for ones that do
+	 * not block, and lets the worker wait for the server. */
+	bool is_fuse;
 	/* When a thread looked last; any thread. look_err: the others are older. */
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t used;

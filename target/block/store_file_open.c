@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "target/block/store_file.h"
@@ -617,10 +619,13 @@ static int store_file_describe(const struct open_call *c,
 {
 	struct rbp_info *info = c->info;
 	int err = get_size(c, file->fd, &info->bytes);
+	struct statfs fs;
 
 	if (err)
 		return err;
 	file->bytes = file->used = info->bytes;
+	file->is_fuse =
+		!fstatfs(file->fd, &fs) && fs.f_type == FUSE_SUPER_MAGIC;
 	file->was_removed = c->st.st_nlink == 0;
 	file->told_removed = file->was_removed;
 	store_file_identify(c, file->fd);

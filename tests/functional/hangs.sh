@@ -89,6 +89,18 @@ t_check 'it is answered when the server answers' t_wait_for 10 answers 4
 hangs getattr 'a hang-up signal' kill -HUP "$T_TARGET"
 hangs getattr 'a question about the size' ctl_later volume resize far
 t_check 'it is answered when the server answers' wait "$LATER"
+# More than io_uring makes threads for I/O on regular files: four for each processor.
+is_hung() { [ "$(stat -c %s "$HANG/$1")" -ge "$2" ]; }
+reads_far() {
+	READERS=
+	for n in $(seq $((4 * $(nproc) + 4))); do
+		dd if="$M/far" of=/dev/null bs=4k count=1 skip="${n}00" iflag=direct status=none &
+		READERS="$READERS $!"
+	done
+	t_wait_for 1 is_hung read 8
+}
+hangs read "each of many READs" reads_far
+t_check 'they are answered when the server answers' wait $READERS
 fusermount3 -u "$M"
 kill "$T_TARGET"
 t_check 'the target ends' ends
