@@ -266,12 +266,6 @@ void log_flush(void)
 	pthread_mutex_unlock(&log_ring.lock);
 }
 
-void log_exit(int status)
-{
-	log_flush();
-	_exit(status);
-}
-
 void log_in_handler(const char *text)
 {
 	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };

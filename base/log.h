@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
 enum log_level {
 	LOG_ERROR,
@@ -53,7 +54,11 @@ void log_start_thread(void);
 void log_flush(void);
 
 /* _exit() after log_flush(). */
-_Noreturn void log_exit(int status);
+static inline _Noreturn void log_exit(int status)
+{
+	log_flush();
+	_exit(status);
+}
 
 /* For a handler of signals: writes @text to stderr at once, unless that would block. */
 void log_in_handler(const char *text);

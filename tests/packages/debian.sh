@@ -260,6 +260,7 @@ for file in lib.sh doc_lib.sh commands.py tutorial.sh; do
 	cp "$SRC/tests/functional/$file" "$T/share/tree/tests/functional"
 done
 timeout 900 systemd-nspawn --quiet --register=no --keep-unit --private-network \
+	--system-call-filter="landlock_create_ruleset landlock_add_rule landlock_restrict_self" \
 	--machine="rdma-packages-$$" --directory="$T/root" --bind=/dev/fuse \
 	--bind="$T/share:/mnt/share" --console=pipe \
 	--setenv=P_BARE="${P_BARE-}" --setenv=BUILD=/nonexistent --setenv=SHARE=/mnt/share \
