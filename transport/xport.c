@@ -365,26 +365,21 @@ static bool chan_has_sign(const struct xp_chan *ch)
 	       XP_SIGN_MS * 1000;
 }
 
-/* False: xp_core_heard() follows. */
-static bool chan_ask(struct xp_chan *ch)
+/* False: it has no sign, and xp_core_heard() follows. */
+static __attribute__((noinline)) bool chan_ask(struct xp_chan *ch)
 {
-	if (chan_has_sign(ch))
-		return true;
-	if (ch->xp->ops->ask)
-		return ch->xp->ops->ask(ch);
-	if (!ch->probing)
+	ch->asked = !ch->xp->ops->ask || !ch->xp->ops->ask(ch);
+	if (!ch->xp->ops->ask && !ch->probing)
 		chan_probe(ch);
-	return false;
+	return !ch->asked;
 }
 
+/* The shortest way is that of writes. */
 bool xp_chan_lives(struct xp_chan *ch)
 {
 	if (ch->state != XP_CHAN_OPEN)
 		return false;
-	if (ch->asked)
-		return chan_has_sign(ch);
-	ch->asked = !chan_ask(ch);
-	return !ch->asked;
+	return chan_has_sign(ch) || (!ch->asked && chan_ask(ch));
 }
 
 /* The thread may have stood still again: then the sign is old, too. */
@@ -392,8 +387,8 @@ void xp_core_heard(struct xp_chan *ch)
 {
 	if (!ch->asked || ch->state != XP_CHAN_OPEN)
 		return;
-	ch->asked = !chan_ask(ch);
-	if (!ch->asked)
+	ch->asked = false;
+	if (xp_chan_lives(ch))
 		ch->handler->heard(ch);
 }
 

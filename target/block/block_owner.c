@@ -111,16 +111,21 @@ static bool owner_must_wait(const struct block_owner *owner)
 
 /* ---- signs of life ---- */
 
+static __attribute__((noinline)) void owner_ask(struct block_owner *owner)
+{
+	block_owner_drop(owner);
+	owner->state = BLOCK_OWNER_ASKS;
+	list_add_tail(&owner->sender->asking, &owner->wait_node);
+}
+
 /* False: it asks. */
-static bool owner_is_heard(struct block_owner *owner)
+static inline bool owner_is_heard(struct block_owner *owner)
 {
 	struct block_sender *sender = owner->sender;
 
 	if (owner->reads || !sender || sender->lives(sender))
 		return true;
-	block_owner_drop(owner);
-	owner->state = BLOCK_OWNER_ASKS;
-	list_add_tail(&sender->asking, &owner->wait_node);
+	owner_ask(owner);
 	return false;
 }
 
