@@ -62,6 +62,8 @@ bool scsi_task_end_stopped(struct scsi_task *task);
 bool scsi_task_turned_too_late(struct scsi_task *task);
 /* RESERVATION CONFLICT. */
 bool scsi_task_conflict(struct scsi_task *task);
+/* Ends it with BUSY: the initiator sends it again. */
+bool scsi_task_busy(struct scsi_task *task);
 /* task->blk has failed. */
 bool scsi_task_fail_blk(struct scsi_task *task);
 

@@ -223,12 +223,30 @@ static bool reserve_end_reserve(struct scsi_task *task, int err)
 	return err ? scsi_task_conflict(task) : scsi_task_good(task);
 }
 
+/* What was written under the last reservation, and given up, must not land under
+ * the next one. */
+static bool reserve_is_too_early(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+	bool reserved;
+
+	pthread_mutex_lock(&st->lock);
+	reserved = st->reserved;
+	pthread_mutex_unlock(&st->lock);
+	return !reserved && block_owners_shut_readers(&vol->dev.owners);
+}
+
 static void reserve_turn(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
 
 	if (scsi_task_turned_too_late(task))
 		return;
+	if (reserve_is_too_early(task->vol)) {
+		unit_turn_end(task->vol);
+		scsi_task_busy(task);
+		return;
+	}
 	err = unit_state_reserve(&task->vol->state, &task->nexus->initiator);
 	unit_turn_end(task->vol);
 	reserve_end_reserve(task, err);

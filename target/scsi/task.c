@@ -65,6 +65,13 @@ bool scsi_task_conflict(struct scsi_task *task)
 	return task_end(task);
 }
 
+bool scsi_task_busy(struct scsi_task *task)
+{
+	task->status = SCSI_STATUS_BUSY;
+	task->data_in_cnt = 0;
+	return task_end(task);
+}
+
 bool scsi_task_fail(struct scsi_task *task, const struct scsi_sense *sense)
 {
 	if (task->answered)

@@ -441,6 +441,12 @@ void cmd_judge(struct cmd *c, const struct srp_rsp *rsp)
 		check_no_attention_is_lost(c);
 		conflict(c);
 		return;
+	case SCSI_STATUS_BUSY: /* a write under the reservation before lingers */
+		if (c->kind == RESERVE) {
+			check_no_attention_is_lost(c);
+			return;
+		}
+		__attribute__((fallthrough));
 	default:
 		sim_wrong("tag %llx: status %02x", (unsigned long long)c->tag,
 			  rsp->status);

@@ -251,6 +251,30 @@ T_TEST(lun_reset_ends_what_reserve_gave)
 	rig_destroy(rig);
 }
 
+/* The reset ends the reservation, and a write under it is stuck in the store. */
+T_TEST(next_reservation_waits_for_what_was_given_up)
+{
+	struct rig *rig = rig_create(NULL);
+	struct t_ini *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *b = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
+
+	rig_clear_ua(a, RIG_DISK, NULL);
+	rig_clear_ua(b, RIG_DISK, NULL);
+	rig_expect_status(a, rig_cmd(a, &reserve), SCSI_STATUS_GOOD);
+	t_store.hold = true;
+	rig_send_write(a, 1, 1);
+	rig_expect_status(a, rig_cmd(a, &reserve), SCSI_STATUS_GOOD);
+	rig_expect_code(b, rig_tmf(b, SRP_TSK_LUN_RESET, RIG_DISK, 0),
+			SRP_RSP_COMPLETE);
+	rig_clear_ua(b, RIG_DISK, NULL);
+	rig_expect_status(b, rig_cmd(b, &reserve), SCSI_STATUS_BUSY);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_expect_status(b, rig_cmd(b, &reserve), SCSI_STATUS_GOOD);
+	rig_destroy(rig);
+}
+
 T_TEST(logout_ends_what_reserve_gave)
 {
 	struct rig *rig = rig_create(NULL);
