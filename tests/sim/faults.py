@@ -108,9 +108,6 @@ FAULTS = [
      '\t\tarena_cancel_wait(&req->waiter);', '\t\t;'),
 
     # -- copies between volumes
-    ('copies: a fence lets others read what one may still change',
-     'target/port/task_mgmt.c',
-     'scsi_task_touches(&req->task, tmf_fenced_volume(part->tm));', 'false;'),
     ('copies: a fence does not find them', 'target/scsi/copy.c',
      'if (c->segments[i].from == vol || c->segments[i].to == vol)',
      'if (false)'),

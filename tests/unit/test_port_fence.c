@@ -272,6 +272,33 @@ T_ROWS(fence_stops_copies, fence_cases)
 	end(&in);
 }
 
+/* The store has a piece of the copy, and the fence does not wait for it. */
+T_TEST(nobody_reads_the_piece_of_a_copy_that_was_stopped)
+{
+	struct rig_cmd read = rig_read(RIG_DISK, TO_BLOCK, 1);
+	struct initiators in;
+	struct t_ini *other;
+	uint64_t tag;
+
+	begin(&in);
+	other = in.of[OTHER_NEXUS];
+	fill_source(in.rig, RIG_RAM);
+	t_store.hold = true;
+	send_copy(in.of[SAME_CHANNEL], RIG_RAM, RIG_RAM, RIG_DISK,
+		  /* fetched= */ false);
+	assert_int_equal(t_store.held_cnt, 1);
+	expect_fenced(other, SRP_TSK_LUN_RESET,
+		      send_fence(other, SRP_TSK_LUN_RESET, RIG_DISK));
+	rig_clear_ua(other, RIG_DISK, NULL);
+	tag = rig_send_rw(other, &read, RIG_DIRECT, 0, BLK);
+	assert_int_equal(t_store.held_cnt, 1);
+	t_store.hold = false;
+	rig_release(in.rig);
+	rig_expect_status(other, tag, SCSI_STATUS_GOOD);
+	assert_int_equal(in.rig->mem[0], 0x50);
+	end(&in);
+}
+
 static const struct away_case {
 	const char *name;
 	bool is_source;
