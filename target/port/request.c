@@ -595,7 +595,7 @@ static bool request_is_too_much(const struct request *req)
 	return vol &&
 	       atomic_load_explicit(&vol->lingering, memory_order_relaxed) >=
 		       REQUEST_LINGERING_MAX &&
-	       scsi_task_uses_blocks(&req->task);
+	       req->task.cmd.info->flags & (SCSI_CDB_BLOCKS | SCSI_CDB_WRITES);
 }
 
 static bool request_take_buffer(struct request *req)

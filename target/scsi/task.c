@@ -605,11 +605,6 @@ task_hold_otherwise(struct scsi_task *task, enum scsi_hold way)
 			 /* exclusive= */ true);
 }
 
-bool scsi_task_uses_blocks(const struct scsi_task *task)
-{
-	return task->vol && handlers[task->cmd.op]->hold != SCSI_HOLD_NONE;
-}
-
 bool scsi_task_hold(struct scsi_task *task,
 		    void (*held)(struct scsi_task *task))
 {

@@ -289,9 +289,6 @@ static inline bool scsi_task_give_up(struct scsi_task *task)
 	return block_give_up(&task->blk);
 }
 
-/* True for a command that reads or changes blocks, after prepare. */
-bool scsi_task_uses_blocks(const struct scsi_task *task);
-
 /* An executing task submits nothing more to the store. Its result must not be
  * reported. */
 void scsi_task_stop(struct scsi_task *task);

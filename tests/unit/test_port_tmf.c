@@ -526,6 +526,7 @@ T_TEST(stuck_volume_does_not_get_all_requests)
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd ram = rig_write(RIG_RAM, 0, 1);
+	const struct rig_cmd flush = { .lun = RIG_DISK, .cdb = { 0x35 } };
 	uint64_t tag;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
@@ -538,6 +539,7 @@ T_TEST(stuck_volume_does_not_get_all_requests)
 				SRP_RSP_COMPLETE);
 	}
 	rig_expect_status(ch, rig_send_write(ch, 100, 1), SCSI_STATUS_BUSY);
+	rig_expect_status(ch, rig_cmd(ch, &flush), SCSI_STATUS_BUSY);
 	rig_expect_alive(ch);
 	rig_expect_status(ch, rig_send_rw(ch, &ram, RIG_DIRECT, 0, BLK),
 			  SCSI_STATUS_GOOD);
