@@ -84,7 +84,7 @@ struct file_store {
 };
 
 /* Executes I/O on the helper thread, and ends it. */
-int store_file_help(void *file, struct rbp_io *io);
+int store_file_help(void *v, struct rbp_io *io);
 void store_file_helped(struct rbp_io *io, int res);
 
 /* As rbp_plugin.open. */

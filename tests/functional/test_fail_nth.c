@@ -617,6 +617,7 @@ static const struct {
 	  "with a store that several targets serve" },
 	{ "target/block/plugin_unprivileged.c", "",
 	  "with a plugin that makes connections only" },
+	{ "base/given_files.c", "", "with a configuration or its socket only" },
 	{ "base/reactor_ring.c", "io_uring_submit", "when the ring is full" },
 	{ "base/reactor_table.c", "io_uring_register_files_update",
 	  "undoes something" },

@@ -221,14 +221,17 @@ static void end_covered(struct fuzz_chan *ch, const struct fuzz_sent *tmf,
 	}
 }
 
-/* A function that ends every command of a unit is answered only when none of
- * these commands can change the medium any more. */
+/* After a function that ends every command of a unit, what the store still has of
+ * them is kept from readers. */
 static void check_medium(const struct fuzz_sent *tmf)
 {
+	const struct volume *vol = fuzz_target.target.luns.vol[FUZZ_LUN_STORE];
+
 	if (fuzz_peer_goes_on || !same_lun(tmf->lun, FUZZ_LUN_STORE) ||
 	    tmf->function != SRP_TSK_LUN_RESET)
 		return;
-	FUZZ_CLAIM(!t_store_holds_change(tmf->store_cnt));
+	FUZZ_CLAIM(!t_store_holds_change(tmf->store_cnt) ||
+		   block_owners_shut_readers(&vol->dev.owners));
 }
 
 static void add_credits(struct fuzz_chan *ch, int32_t delta)
