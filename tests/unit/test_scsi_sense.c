@@ -390,6 +390,9 @@ T_TEST(statuses_have_names)
 {
 	assert_string_equal(scsi_status_name(0x00), "GOOD");
 	assert_string_equal(scsi_status_name(0x02), "CHECK CONDITION");
+	assert_string_equal(scsi_status_name(0x04), "CONDITION MET");
+	assert_string_equal(scsi_status_name(0x08), "BUSY");
+	assert_string_equal(scsi_status_name(0x18), "RESERVATION CONFLICT");
 	assert_string_equal(scsi_status_name(0x28), "TASK SET FULL");
 	assert_string_equal(scsi_status_name(0xff), "unknown status");
 	assert_string_equal(scsi_key_name(0x6), "UNIT ATTENTION");

@@ -907,19 +907,25 @@ static bool is_done(const struct large *l, const struct t_chain *chain,
 	return chain->done;
 }
 
-/* Returns the bytes of its largest operation. */
-static size_t large_move(struct large *l)
+static void large_post(struct large *l, struct t_chain *ret)
 {
-	struct t_chain chain = { .c = { .dir = XP_RDMA_WRITE,
+	*ret = (struct t_chain){ .c = { .dir = XP_RDMA_WRITE,
 					.remote = &l->desc,
 					.len = LARGE,
 					.local = l->source.p,
 					.local_mr = l->source.mr } };
+	memset(l->target.p, 0, LARGE);
+	t_post(l->from, ret);
+}
+
+/* Returns the bytes of its largest operation. */
+static size_t large_move(struct large *l)
+{
+	struct t_chain chain;
 	size_t most = 0;
 
-	memset(l->target.p, 0, LARGE);
 	tcp_chan(l->from->ch)->tx_len = 0;
-	t_post(l->from, &chain);
+	large_post(l, &chain);
 	T_WAIT(l->to->w, is_done(l, &chain, &most));
 	assert_int_equal(chain.status, 0);
 	/* The chain is done when the data has left. */
@@ -968,6 +974,32 @@ T_TEST(large_data_leaves_room_for_a_light_channel)
 	     i++)
 		large_move(&l);
 	assert_true(large_move(&l) >= LARGE);
+	large_end(&l);
+	t_world_close(w);
+}
+
+T_TEST(what_is_posted_meanwhile_follows_the_data)
+{
+	struct t_world *w = t_world_open(NULL);
+	struct t_chain chain;
+	struct t_chain after = { 0 };
+	struct t_mem m;
+	struct large l;
+	int least = 1;
+
+	large_prepare(&l, w);
+	t_mem_get(w->server, 64, XP_LOCAL, &m);
+	assert_int_equal(setsockopt(tcp_chan(l.from->ch)->fd, SOL_SOCKET,
+				    SO_SNDBUF, &least, sizeof(least)),
+			 0);
+	large_post(&l, &chain);
+	T_WAIT(w, tcp_chan(l.from->ch)->tx_busy);
+	t_post_send(l.from, &after, &m, 0, 64);
+	T_WAIT(w, after.done);
+	assert_int_equal(chain.status, 0);
+	assert_int_equal(after.status, 0);
+	T_WAIT(w, t_is_filled(l.target.p, LARGE, 7));
+	t_mem_put(&m);
 	large_end(&l);
 	t_world_close(w);
 }
