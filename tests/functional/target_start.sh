@@ -171,6 +171,9 @@ if [ -n "$loop" ]; then
 	refused "the file of a loop device that is mounted" \
 		"$work/loop.img: is in use: mounted or served as $loop" \
 		"${here[@]}" "${file[@]}"
+	start beside "${here[@]}" "${disk[@]}"
+	result "another file of the same file system is served" $?
+	kill "$pid" && wait "$pid"
 	umount "$work/mnt"
 	start idle "${here[@]}" "${file[@]}"
 	result "the file of a loop device that is idle is served" $?
