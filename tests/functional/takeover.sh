@@ -209,7 +209,14 @@ else
 	set -- --control "$T/ctl" --config "$T/conf/c.json"
 	given "$@"
 fi
-t_check 'it makes no socket' calls_not socket socket
+t_check 'it makes no socket of TCP' calls_not socket socket
+t_check 'without discovery, none of UDP' calls_not socket datagram --discovery off
+# What is left (docs/security.md): later listeners, and endpoints of discovery.
+t_check 'with discovery, it makes those of UDP' opens datagram
+t_check 'with --control, it listens on other addresses' opens listen --control "$T/ctl"
+echo '{}' >"$T/c.json"
+t_check 'with --config, too' opens listen --config "$T/c.json"
+t_check 'with all of that, it makes no raw socket' calls_not socket raw --control "$T/ctl"
 t_check 'with --control, it connects to nobody' calls_not connect connect --control "$T/ctl"
 t_check 'it runs no program' calls_not execve exec
 t_check 'it traces nobody' calls_not ptrace trace

@@ -42,6 +42,27 @@ static int take_socket(const char *path)
 	return socket(AF_INET, SOCK_STREAM, 0);
 }
 
+static int take_datagram(const char *path)
+{
+	return socket(AF_INET, SOCK_DGRAM, 0);
+}
+
+static int take_raw(const char *path)
+{
+	return socket(AF_INET, SOCK_RAW, IPPROTO_UDP);
+}
+
+static int take_listen(const char *path)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)))
+		return -1;
+	return listen(fd, 1);
+}
+
 /* With --control, sockets can be made, to listen on. */
 static int take_connect(const char *path)
 {
@@ -72,10 +93,11 @@ static const struct {
 	const char *what;
 	int (*take)(const char *path);
 } takes[] = {
-	{ "read", take_read },	   { "write", take_write },
-	{ "socket", take_socket }, { "connect", take_connect },
-	{ "exec", take_exec },	   { "trace", take_trace },
-	{ "kill", take_kill },
+	{ "read", take_read },	     { "write", take_write },
+	{ "socket", take_socket },   { "datagram", take_datagram },
+	{ "raw", take_raw },	     { "listen", take_listen },
+	{ "connect", take_connect }, { "exec", take_exec },
+	{ "trace", take_trace },     { "kill", take_kill },
 };
 
 static void takeover(const char *location)
