@@ -8,6 +8,7 @@
 #include "tests/sim/clock.h"
 
 /* Many more turns than any input needs that ends. */
+#define AWAIT_MS  20000
 #define TURNS_MAX 1000000u
 
 struct fuzz_target fuzz_target;
@@ -144,6 +145,22 @@ void fuzz_skip(unsigned int ms)
 	clock_skip(ms);
 }
 
+/* The kernel, or the thread of a store, may have something of a volume that is a file.
+ * Nothing else takes time. */
+static void await(bool (*is_over)(void))
+{
+	for (unsigned int ms = 0; !is_over(); ms++) {
+		FUZZ_CLAIM(ms < AWAIT_MS);
+		usleep(1000);
+		fuzz_settle();
+	}
+}
+
+static bool is_stopped(void)
+{
+	return t->target.stopped;
+}
+
 void fuzz_target_stop(void)
 {
 	if (!t->target.port.stopping)
@@ -154,8 +171,19 @@ void fuzz_target_stop(void)
 		fuzz_skip(CHANNEL_DRAIN_MS);
 		fuzz_settle();
 	}
-	FUZZ_CLAIM(t->target.stopped);
+	await(is_stopped);
 	FUZZ_CLAIM(!t_port_leftover(&t->target));
+}
+
+static bool jobs_are_over(void)
+{
+	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++) {
+		enum volume_state state = volume_state(t->target.luns.vol[lun]);
+
+		if (state == VOLUME_FORMATTING || state == VOLUME_SANITIZING)
+			return false;
+	}
+	return true;
 }
 
 void fuzz_target_end(void)
@@ -163,12 +191,7 @@ void fuzz_target_end(void)
 	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++)
 		volume_job_stop(t->target.luns.vol[lun]);
 	fuzz_settle();
-	for (unsigned int lun = 0; lun < FUZZ_LUNS; lun++) {
-		int state = volume_state(t->target.luns.vol[lun]);
-
-		FUZZ_CLAIM(state != VOLUME_FORMATTING &&
-			   state != VOLUME_SANITIZING);
-	}
+	await(jobs_are_over);
 	if (!fuzz_peer_overruns)
 		FUZZ_CLAIM(t_fabric_rnr(t->hub) == t->rnr);
 	t_port_end(&t->target);
