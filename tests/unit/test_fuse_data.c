@@ -957,7 +957,7 @@ T_TEST(sizes_do_not_change)
 	assert_int_equal(set_size(r, fh, RIG_SIZE - 512), -EINVAL);
 	assert_int_equal(set_size(r, fh, RIG_SIZE), 0);
 	rig_release(r, fh);
-	fh = rig_open(r, O_RDONLY);
+	rig_open(r, O_RDONLY);
 	assert_int_equal(set_size(r, 0, 0), -EINVAL);
 	rig_free(r);
 }
