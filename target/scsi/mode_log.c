@@ -57,32 +57,38 @@ static void select_changed(struct unit_turn *turn, int err)
 	}
 }
 
+/* True: the task has ended, and changes nothing. */
+static bool select_ends_early(struct scsi_task *task, struct scsi_modes *ret)
+{
+	struct volume *vol = task->vol;
+	struct scsi_sense sense;
+
+	if (scsi_mode_select_decode(&vol->info, &task->cmd, task->buf,
+				    task->fetch_len, ret, &sense)) {
+		scsi_task_fail(task, &sense);
+		return true;
+	}
+	/* A job has begun since prepare. */
+	if (unit_state_modes_protect(vol, ret) && scsi_volume_is_busy(vol)) {
+		scsi_task_fail_busy(task);
+		return true;
+	}
+	return unit_state_modes_flush(vol, ret) && scsi_task_pay(task);
+}
+
 static void select_turn(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = mode_log_task_of(turn);
 	struct volume *vol = task->vol;
-	struct scsi_sense sense;
 	struct scsi_modes modes;
 
 	if (scsi_task_turned_too_late(task))
 		return;
-	err = scsi_mode_select_decode(&vol->info, &task->cmd, task->buf,
-				      task->fetch_len, &modes, &sense);
-	if (err) {
+	if (select_ends_early(task, &modes))
 		unit_turn_end(vol);
-		scsi_task_fail(task, &sense);
-	} else if (unit_state_modes_protect(vol, &modes) &&
-		   scsi_volume_is_busy(vol)) {
-		/* A job has begun since prepare. */
-		unit_turn_end(vol);
-		scsi_task_fail_busy(task);
-	} else if (unit_state_modes_flush(vol, &modes) && scsi_task_pay(task)) {
-		/* The task has ended; this gives the turn back. */
-		unit_turn_end(vol);
-	} else {
+	else
 		unit_state_set_modes(vol, &modes, task->cmd.save,
 				     select_changes, select_changed);
-	}
 }
 
 static bool execute_mode_select(struct scsi_task *task)

@@ -125,3 +125,12 @@ T_TEST(replies_are_encoded)
 	free(none);
 	free(error);
 }
+
+T_TEST(texts_that_are_not_utf8_are_told_as_far_as_they_go)
+{
+	json_t *text = varlink_text("a\xff"
+				    "b");
+
+	assert_string_equal(json_string_value(text), "a?b");
+	json_decref(text);
+}
