@@ -7,8 +7,7 @@ void block_owners_init(struct block_owners *of)
 {
 	atomic_init(&of->given_up, 0);
 	for (unsigned int i = 0; i < BLOCK_STRIPES; i++) {
-		pthread_spin_init(&of->stripes[i].lock,
-				  PTHREAD_PROCESS_PRIVATE);
+		pthread_mutex_init(&of->stripes[i].lock, NULL);
 		list_init(&of->stripes[i].owners);
 	}
 	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
@@ -21,7 +20,7 @@ void block_owners_fini(struct block_owners *of)
 {
 	for (unsigned int i = 0; i < BLOCK_STRIPES; i++) {
 		assert(list_empty(&of->stripes[i].owners));
-		pthread_spin_destroy(&of->stripes[i].lock);
+		pthread_mutex_destroy(&of->stripes[i].lock);
 	}
 }
 
@@ -54,9 +53,9 @@ static void owner_lock(const struct block_owner *owner)
 		a = b;
 		b = c;
 	}
-	pthread_spin_lock(&a->lock);
+	pthread_mutex_lock(&a->lock);
 	if (a != b)
-		pthread_spin_lock(&b->lock);
+		pthread_mutex_lock(&b->lock);
 }
 
 static void owner_unlock(const struct block_owner *owner)
@@ -64,9 +63,9 @@ static void owner_unlock(const struct block_owner *owner)
 	struct block_stripe *a = owner_first(owner);
 	struct block_stripe *b = owner_last(owner);
 
-	pthread_spin_unlock(&a->lock);
+	pthread_mutex_unlock(&a->lock);
 	if (a != b)
-		pthread_spin_unlock(&b->lock);
+		pthread_mutex_unlock(&b->lock);
 }
 
 static void owner_enter(struct block_owner *owner)

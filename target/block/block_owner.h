@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who may change which blocks in the store, and since when. From the submission of an I/O that changes
- * blocks until the store has answered it, exactly these blocks belong to it: no
- * other I/O that changes one of them is submitted meanwhile, whoever sent it, by
- * whatever path. So an I/O that the store carries out late can never replace what
- * a later one has written.
+ * Who may change which blocks in the store, and since when. From the submission of an
+ * I/O that changes blocks until the store has answered it, exactly these blocks belong
+ * to it: no other I/O that changes one of them is submitted meanwhile, whoever sent it,
+ * by whatever path. So an I/O that the store carries out late can never replace what a
+ * later one has written.
  *
  * An initiator may give a command up: it aborts it, or its connection ends. The
  * store still has the I/O, and its blocks may change later. So while a given-up
@@ -97,7 +97,7 @@ struct block_owners {
 	/* Owners that were given up. 0: readers need not look. */
 	_Atomic unsigned int given_up;
 	struct block_stripe {
-		pthread_spinlock_t lock;
+		pthread_mutex_t lock;
 		struct list owners; /* block_owner_place.node, oldest first */
 	} stripes[BLOCK_STRIPES];
 	struct block_waits waits[BLOCK_WORKERS_MAX];
