@@ -109,10 +109,12 @@ struct xp_ops {
 	/* Begins the disconnect; leads to xp_core_drained(), never from
 	 * within. Called once per channel. */
 	void (*disconnect)(struct xp_chan *ch);
-	/* Sets heard_us if the peer has given a sign by now. False: asks for one, and
-	 * xp_core_heard() follows. NULL: the core probes the peer, and completions
+	/* True: the peer has given a sign by now, and heard_us says so. NULL: completions
 	 * set heard_us. */
-	bool (*ask)(struct xp_chan *ch);
+	bool (*lives)(struct xp_chan *ch);
+	/* Asks for a sign; xp_core_heard() follows, by what the kernel knows then. Not
+	 * called again before. NULL: the core probes the peer. */
+	void (*ask)(struct xp_chan *ch);
 	/* Frees the channel, which is CLOSED. */
 	void (*chan_free)(struct xp_chan *ch);
 
@@ -179,12 +181,13 @@ struct xp_chan {
 	bool probes;
 	struct list probed_node; /* OPEN and probes */
 	bool probing;		 /* probe is under way */
+	bool probe_again;	 /* it was posted before xp_chan_ask() */
 	struct xp_chain probe;
 	/* The earliest time of the latest sign of the peer, by reactor_turn_us().
 	 * The provider sets it, before it tells the core of what has arrived. */
 	uint64_t heard_us;
 	uint64_t looked_us; /* heard_us when the core looked for silent peers */
-	bool asked;	    /* xp_chan_lives() was false */
+	bool asked;	    /* heard() follows */
 	struct error why;
 	uint8_t reject_data[XP_PDATA_MAX]; /* of the peer's reject */
 	size_t reject_len;		   /* bytes; 0: none */
@@ -222,7 +225,7 @@ void xp_core_chan_fini(struct xp_chan *ch);
 void xp_core_established(struct xp_chan *ch, const void *pdata, size_t len);
 /* @iu belongs to the core, then to the user, until ops->post_recv() gets it. */
 void xp_core_received(struct xp_chan *ch, struct xp_iu *iu);
-/* The peer of a channel that was asked may have given a sign. */
+/* The peer has given a sign after it was asked, if it was. */
 void xp_core_heard(struct xp_chan *ch);
 /* The signalled work request of a group has completed; 0 or -errno. */
 void xp_core_group_done(struct xp_group *group, int status);

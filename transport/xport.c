@@ -295,18 +295,25 @@ static bool xp_arm(struct reactor_poller *p)
 
 /* ---- silent peers ---- */
 
+static void chan_probe(struct xp_chan *ch);
+
 static void chan_probe_done(struct xp_chain *c, int status)
 {
 	struct xp_chan *ch = container_of(c, struct xp_chan, probe);
 
 	ch->probing = false;
-	if (!status)
+	if (status)
+		return;
+	if (ch->probe_again)
+		chan_probe(ch);
+	else
 		xp_core_heard(ch);
 }
 
 static void chan_probe(struct xp_chan *ch)
 {
 	ch->probing = true;
+	ch->probe_again = false;
 	ch->probe = (struct xp_chain){ .dir = XP_RDMA_WRITE,
 				       .done = chan_probe_done };
 	xp_post_chain(ch, &ch->probe);
@@ -365,31 +372,44 @@ static bool chan_has_sign(const struct xp_chan *ch)
 	       XP_SIGN_MS * 1000;
 }
 
-/* False: it has no sign, and xp_core_heard() follows. */
-static __attribute__((noinline)) bool chan_ask(struct xp_chan *ch)
-{
-	ch->asked = !ch->xp->ops->ask || !ch->xp->ops->ask(ch);
-	if (!ch->xp->ops->ask && !ch->probing)
-		chan_probe(ch);
-	return !ch->asked;
-}
-
 /* The shortest way is that of writes. */
 bool xp_chan_lives(struct xp_chan *ch)
 {
+	const struct xp_ops *ops = ch->xp->ops;
+
 	if (ch->state != XP_CHAN_OPEN)
 		return false;
-	return chan_has_sign(ch) || (!ch->asked && chan_ask(ch));
+	return chan_has_sign(ch) || (ops->lives && ops->lives(ch));
 }
 
-/* The thread may have stood still again: then the sign is old, too. */
+/* What is under way may have been acknowledged long ago. */
+static void chan_probe_from_now(struct xp_chan *ch)
+{
+	if (ch->probing)
+		ch->probe_again = true;
+	else
+		chan_probe(ch);
+}
+
+void xp_chan_ask(struct xp_chan *ch)
+{
+	bool first = !ch->asked;
+
+	if (ch->state != XP_CHAN_OPEN)
+		return;
+	ch->asked = true;
+	if (!ch->xp->ops->ask)
+		chan_probe_from_now(ch);
+	else if (first)
+		ch->xp->ops->ask(ch);
+}
+
 void xp_core_heard(struct xp_chan *ch)
 {
 	if (!ch->asked || ch->state != XP_CHAN_OPEN)
 		return;
 	ch->asked = false;
-	if (xp_chan_lives(ch))
-		ch->handler->heard(ch);
+	ch->handler->heard(ch);
 }
 
 /* ---- completions ---- */

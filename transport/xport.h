@@ -33,7 +33,8 @@
  *    connected.
  *  - xp_chan_lives() is true only if the peer had not given the connection up
  *    shortly before: it never takes what has lain unread while this thread did
- *    not run for new.
+ *    not run for new. What xp_chan_ask() hears is as old as the call at most,
+ *    which may be long ago.
  *  - When a device is removed, its channels end with -ENODEV and its listeners
  *    wait. The instance gives back at once everything that it holds of the
  *    device, whatever its users still hold (channels, IUs, memory regions).
@@ -186,7 +187,7 @@ struct xp_handler {
 	/* Optional: the channel begins to close. From now on chains are done
 	 * with -ECANCELED, and closed() follows. */
 	void (*closing)(struct xp_chan *ch);
-	/* xp_chan_lives() was false, and is true now. For users of it. */
+	/* The peer has given a sign of life after xp_chan_ask(). For users of it. */
 	void (*heard)(struct xp_chan *ch);
 };
 
@@ -233,10 +234,12 @@ bool xp_chan_is_open(const struct xp_chan *ch);
  * True: the peer has given a sign of life, at most XP_SIGN_MS ago by the earliest time
  * that it may have. Of what a completion queue has, that is the time when the queue was
  * last known to be empty, not the time of reading. Over TCP it is now, if the kernel
- * has heard the peer within a second and knows of no end of the connection. False: the
- * peer is asked, and heard() or closing() follows, never from within.
+ * has heard the peer within a second and knows of no end of the connection.
  */
 bool xp_chan_lives(struct xp_chan *ch);
+/* Asks the peer for a sign. heard() follows once, however often it was asked, by a sign
+ * that the peer gave after this call; or closing(), never from within. */
+void xp_chan_ask(struct xp_chan *ch);
 
 /* "10.0.0.1:5555"; valid as long as the channel. */
 const char *xp_chan_local(const struct xp_chan *ch);

@@ -436,7 +436,7 @@ bool block_own(struct block_cmd *cmd, struct block_device *dev,
 {
 	struct block_owner *owner = &cmd->owner;
 
-	if (!len || (reads && !block_owners_shut_readers(&dev->owners)))
+	if (!len || (reads && !block_owners_concern_readers(&dev->owners)))
 		return true;
 	owner->begin = offset;
 	owner->end = offset + len;

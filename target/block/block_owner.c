@@ -6,6 +6,7 @@
 void block_owners_init(struct block_owners *of)
 {
 	atomic_init(&of->given_up, 0);
+	atomic_init(&of->asking, 0);
 	for (unsigned int i = 0; i < BLOCK_STRIPES; i++) {
 		pthread_mutex_init(&of->stripes[i].lock, NULL);
 		list_init(&of->stripes[i].owners);
@@ -79,16 +80,30 @@ static void owner_enter(struct block_owner *owner)
 	}
 }
 
-/* Whether @later must wait for @earlier. */
+static void owner_leave(struct block_owner *owner)
+{
+	for (unsigned int i = 0; i < owner->place_cnt; i++)
+		list_del(&owner->places[i].node);
+}
+
+static bool owners_meet(const struct block_owner *a,
+			const struct block_owner *b)
+{
+	return a->begin < b->end && b->begin < a->end;
+}
+
+/* Whether @later, which meets @earlier, must wait for it. */
 static bool owner_is_in_the_way(const struct block_owner *earlier,
 				const struct block_owner *later)
 {
-	if (earlier->begin >= later->end || later->begin >= earlier->end)
+	if (earlier->state == BLOCK_OWNER_ASKS)
 		return false;
 	return later->reads ? earlier->given_up : !earlier->reads;
 }
 
-/* The locks are held. */
+/* Those that ask see that it passes them, unless they came by the same connection: then
+ * their sender has not given them up. One that sees it too early only asks again. The
+ * locks are held. */
 static bool owner_must_wait(const struct block_owner *owner)
 {
 	for (unsigned int i = 0; i < owner->place_cnt; i++) {
@@ -97,24 +112,78 @@ static bool owner_must_wait(const struct block_owner *owner)
 			i ? owner_last(owner) : owner_first(owner);
 
 		for (; it != &s->owners; it = it->prev) {
-			const struct block_owner *earlier =
+			struct block_owner *earlier =
 				container_of(it, struct block_owner_place, node)
 					->owner;
 
+			if (!owners_meet(earlier, owner))
+				continue;
 			if (owner_is_in_the_way(earlier, owner))
 				return true;
+			earlier->passed |= earlier->sender != owner->sender;
 		}
 	}
 	return false;
 }
 
+static struct block_waits *owner_waits(const struct block_owner *owner)
+{
+	return &owner->of->waits[owner->worker->index];
+}
+
+/* @owner is about to go: those behind it look again. The locks are held. */
+static void owner_tell_later(const struct block_owner *owner)
+{
+	for (unsigned int i = 0; i < owner->place_cnt; i++) {
+		const struct block_stripe *s =
+			i ? owner_last(owner) : owner_first(owner);
+		const struct list *it = owner->places[i].node.next;
+
+		for (; it != &s->owners; it = it->next) {
+			const struct block_owner *later =
+				container_of(it, struct block_owner_place, node)
+					->owner;
+
+			if (later->state == BLOCK_OWNER_WAITS &&
+			    owners_meet(owner, later) &&
+			    owner_is_in_the_way(owner, later) &&
+			    !atomic_exchange(&owner_waits(later)->told, true))
+				reactor_send(later->worker->reactor,
+					     &owner_waits(later)->msg);
+		}
+	}
+}
+
 /* ---- signs of life ---- */
 
+/* A sign that was asked for before it asks does not count. */
+static void sender_ask_for(struct block_owner *owner)
+{
+	struct block_sender *sender = owner->sender;
+
+	if (!list_empty(&sender->asking)) {
+		list_add_tail(&sender->later, &owner->wait_node);
+		return;
+	}
+	list_add_tail(&sender->asking, &owner->wait_node);
+	sender->ask(sender);
+}
+
+/* Others may pass it from now on, before its sender is asked. */
 static __attribute__((noinline)) void owner_ask(struct block_owner *owner)
 {
-	block_owner_drop(owner);
-	owner->state = BLOCK_OWNER_ASKS;
-	list_add_tail(&owner->sender->asking, &owner->wait_node);
+	if (owner->place_cnt) {
+		owner_lock(owner);
+		owner_tell_later(owner);
+		owner->asks = true;
+		owner->heard = owner->passed = false;
+		owner->state = BLOCK_OWNER_ASKS;
+		atomic_fetch_add(&owner->of->asking, 1);
+		owner_unlock(owner);
+	} else {
+		owner->state = BLOCK_OWNER_ASKS;
+	}
+	sender_ask_for(owner);
 }
 
 /* False: it asks. */
@@ -122,53 +191,27 @@ static inline bool owner_is_heard(struct block_owner *owner)
 {
 	struct block_sender *sender = owner->sender;
 
-	if (owner->reads || !sender || sender->lives(sender))
+	if (owner->reads || owner->heard || !sender || sender->lives(sender))
 		return true;
 	owner_ask(owner);
 	return false;
 }
 
-bool block_owner_hear(struct block_owner *owner,
-		      void (*heard)(struct block_owner *owner))
-{
-	owner->begin = owner->end = 0;
-	owner->reads = false;
-	owner->has = heard;
-	list_init(&owner->wait_node);
-	return owner_is_heard(owner);
-}
-
-void block_sender_init(struct block_sender *sender,
-		       bool (*lives)(struct block_sender *sender))
-{
-	sender->lives = lives;
-	list_init(&sender->asking);
-}
-
-static bool owner_take(struct block_owner *owner);
-
-/* has() of one may end others. */
-void block_sender_heard(struct block_sender *sender)
-{
-	struct list heard = LIST_INIT(heard);
-	struct list *it;
-
-	list_splice_tail(&heard, &sender->asking);
-	while ((it = list_pop(&heard))) {
-		struct block_owner *owner =
-			container_of(it, struct block_owner, wait_node);
-
-		owner->state = BLOCK_OWNER_NONE;
-		if (owner->begin == owner->end || owner_take(owner))
-			owner->has(owner);
-	}
-}
-
 /* ---- waiting ---- */
 
-static struct block_waits *owner_waits(const struct block_owner *owner)
+static void owner_stop_asking(struct block_owner *owner)
 {
-	return &owner->of->waits[owner->worker->index];
+	if (!owner->asks)
+		return;
+	owner->asks = false;
+	owner->heard &= !owner->passed;
+	atomic_fetch_sub(&owner->of->asking, 1);
+}
+
+static void owner_get(struct block_owner *owner)
+{
+	owner->state = BLOCK_OWNER_HAS;
+	owner_stop_asking(owner);
 }
 
 static bool owner_looks(struct block_owner *owner)
@@ -178,7 +221,7 @@ static bool owner_looks(struct block_owner *owner)
 	owner_lock(owner);
 	waits = owner_must_wait(owner);
 	if (!waits)
-		owner->state = BLOCK_OWNER_HAS;
+		owner_get(owner);
 	owner_unlock(owner);
 	return !waits;
 }
@@ -221,45 +264,82 @@ static void owner_wait(struct block_owner *owner)
 	list_add_tail(&waits->waiting, &owner->wait_node);
 }
 
-/* @owner is about to go: those behind it look again. The locks are held. */
-static void owner_tell_later(const struct block_owner *owner)
+/* Another thread may tell it as soon as the locks are free. */
+static void owner_get_or_wait(struct block_owner *owner)
 {
-	for (unsigned int i = 0; i < owner->place_cnt; i++) {
-		const struct block_stripe *s =
-			i ? owner_last(owner) : owner_first(owner);
-		const struct list *it = owner->places[i].node.next;
-
-		for (; it != &s->owners; it = it->next) {
-			const struct block_owner *later =
-				container_of(it, struct block_owner_place, node)
-					->owner;
-
-			if (later->state == BLOCK_OWNER_WAITS &&
-			    owner_is_in_the_way(owner, later) &&
-			    !atomic_exchange(&owner_waits(later)->told, true))
-				reactor_send(later->worker->reactor,
-					     &owner_waits(later)->msg);
-		}
+	if (owner_must_wait(owner)) {
+		owner->state = BLOCK_OWNER_WAITS;
+		owner_wait(owner);
+	} else {
+		owner_get(owner);
 	}
 }
 
 /* ---- the functions of the header ---- */
 
-static bool owner_take(struct block_owner *owner)
+/* It has no blocks, so it is nothing if it does not ask. */
+static bool owner_hears(struct block_owner *owner)
 {
-	bool has;
+	owner->state = BLOCK_OWNER_NONE;
+	return owner_is_heard(owner);
+}
 
-	owner->given_up = false;
+bool block_owner_hear(struct block_owner *owner,
+		      void (*heard)(struct block_owner *owner))
+{
+	owner->place_cnt = 0;
+	owner->reads = owner->heard = false;
+	owner->has = heard;
 	list_init(&owner->wait_node);
+	return owner_hears(owner);
+}
+
+void block_sender_init(struct block_sender *sender,
+		       bool (*lives)(struct block_sender *sender),
+		       void (*ask)(struct block_sender *sender))
+{
+	sender->lives = lives;
+	sender->ask = ask;
+	list_init(&sender->asking);
+	list_init(&sender->later);
+}
+
+/* True: the sign counts. Otherwise it is behind those that have passed it, and asks. */
+static bool owner_was_heard(struct block_owner *owner)
+{
 	owner_lock(owner);
-	owner_enter(owner);
-	has = !owner_must_wait(owner);
-	owner->state = has ? BLOCK_OWNER_HAS : BLOCK_OWNER_WAITS;
-	/* Before another thread may tell it. */
-	if (!has)
-		owner_wait(owner);
+	owner->heard = !owner->passed;
+	owner->passed = false;
+	if (owner->heard) {
+		owner_get_or_wait(owner);
+	} else {
+		owner_leave(owner);
+		owner_enter(owner);
+	}
 	owner_unlock(owner);
-	return has && owner_is_heard(owner);
+	if (!owner->heard)
+		sender_ask_for(owner);
+	return owner->state == BLOCK_OWNER_HAS;
+}
+
+/* has() of one may end others. */
+void block_sender_heard(struct block_sender *sender)
+{
+	struct list heard = LIST_INIT(heard);
+	struct list *it;
+
+	list_splice_tail(&heard, &sender->asking);
+	list_splice_tail(&sender->asking, &sender->later);
+	if (!list_empty(&sender->asking))
+		sender->ask(sender);
+	while ((it = list_pop(&heard))) {
+		struct block_owner *owner =
+			container_of(it, struct block_owner, wait_node);
+
+		if (owner->place_cnt ? owner_was_heard(owner)
+				     : owner_hears(owner))
+			owner->has(owner);
+	}
 }
 
 bool block_owner_take(struct block_owners *of, struct block_worker *w,
@@ -269,22 +349,28 @@ bool block_owner_take(struct block_owners *of, struct block_worker *w,
 	       owner->end - owner->begin <= BLOCK_STRIPE_LEN);
 	owner->of = of;
 	owner->worker = w;
-	return owner_take(owner);
+	owner->given_up = owner->asks = owner->heard = false;
+	list_init(&owner->wait_node);
+	owner_lock(owner);
+	owner_enter(owner);
+	owner_get_or_wait(owner);
+	owner_unlock(owner);
+	return owner->state == BLOCK_OWNER_HAS && owner_is_heard(owner);
 }
 
 void block_owner_end(struct block_owner *owner)
 {
 	list_del(&owner->wait_node);
-	if (owner->state == BLOCK_OWNER_ASKS) {
+	if (!owner->place_cnt) {
 		owner->state = BLOCK_OWNER_NONE;
 		return;
 	}
 	owner_lock(owner);
 	owner_tell_later(owner);
-	for (unsigned int i = 0; i < owner->place_cnt; i++)
-		list_del(&owner->places[i].node);
+	owner_leave(owner);
 	if (owner->given_up)
 		atomic_fetch_sub(&owner->of->given_up, 1);
+	owner_stop_asking(owner);
 	owner->state = BLOCK_OWNER_NONE;
 	owner_unlock(owner);
 }

@@ -15,9 +15,10 @@
  * those that came before it: so no two wait for each other.
  *
  * An initiator may also give a command up while it lies unread here, and send newer
- * ones by another path. So who changes blocks gets them only while its sender lives,
- * and waits for a sign of life otherwise, without any block. It is asked for the sign
- * when it has the blocks: whatever passes it from then on waits for its answer.
+ * ones by another path. So who changes blocks needs a sign of life of its sender, given
+ * when nobody could pass it any more. A sign of a moment ago will do. Otherwise the sender
+ * is asked, and until it is heard others may pass: then it is asked again. If none has,
+ * the sign counts, however late it comes.
  *
  * The blocks of a volume are in stripes, each with a lock and a list, so that
  * workers seldom meet. A reader that meets nothing costs one load.
@@ -41,18 +42,20 @@ struct block_owner;
 
 enum block_owner_state {
 	BLOCK_OWNER_NONE,
-	BLOCK_OWNER_ASKS, /* in no list of a stripe; its sender is asked for a sign */
-	BLOCK_OWNER_WAITS, /* in the lists; others have some of the blocks */
-	BLOCK_OWNER_HAS,   /* in the lists; the blocks belong to it */
+	BLOCK_OWNER_ASKS,  /* its sender is asked for a sign; others may pass */
+	BLOCK_OWNER_WAITS, /* others have some of the blocks */
+	BLOCK_OWNER_HAS,   /* the blocks belong to it */
 };
 
 /* A connection of an initiator. A front end embeds it. Thread: its worker. */
 struct block_sender {
-	/* True: shortly before, it had given up nothing that it has sent. False: it
-	 * is asked, and block_sender_heard() follows when this is true. If it ends
-	 * instead, its commands are stopped. */
+	/* True: shortly before, it had given up nothing that it has sent. */
 	bool (*lives)(struct block_sender *sender);
+	/* block_sender_heard() follows once: after this call it had given up nothing.
+	 * If it ends instead, its commands are stopped. */
+	void (*ask)(struct block_sender *sender);
 	struct list asking; /* block_owner.wait_node */
+	struct list later;  /* the same; they came after the call of ask() */
 };
 
 /* One entry in the list of a stripe. */
@@ -75,6 +78,10 @@ struct block_owner {
 	/* private; guarded by the locks of its stripes */
 	enum block_owner_state state; /* only its worker changes it */
 	bool given_up;
+	bool asked;  /* and does not have the blocks yet */
+	bool asks;   /* it has asked, and does not have the blocks again yet */
+	bool heard;  /* with what it asked for, it may have them */
+	bool passed; /* others have read or changed its blocks since it asked */
 	struct block_owner_place places[2];
 	unsigned int place_cnt;
 	/* constant while it is in the lists */
@@ -94,8 +101,9 @@ struct block_waits {
 
 /* Those of one volume; embed it. */
 struct block_owners {
-	/* Owners that were given up. 0: readers need not look. */
+	/* Owners that were given up, and those with "asks". 0: readers need not look. */
 	_Atomic unsigned int given_up;
+	_Atomic unsigned int asking;
 	struct block_stripe {
 		pthread_mutex_t lock;
 		struct list owners; /* block_owner_place.node, oldest first */
@@ -114,21 +122,30 @@ bool block_owner_take(struct block_owners *of, struct block_worker *w,
 
 /*
  * For what changes more than the blocks of one I/O: @owner, which has no blocks and
- * wants none, waits only for a sign of life of its sender. As block_owner_take().
+ * wants none, waits only for a sign of life of its sender. As nobody sees who passes it,
+ * that must be a sign of a moment ago. As block_owner_take().
  */
 bool block_owner_hear(struct block_owner *owner,
 		      void (*heard)(struct block_owner *owner));
 
 /* Thread of these two: the worker of @sender. */
 void block_sender_init(struct block_sender *sender,
-		       bool (*lives)(struct block_sender *sender));
-/* @sender was asked, and lives: those that ask go on. */
+		       bool (*lives)(struct block_sender *sender),
+		       void (*ask)(struct block_sender *sender));
+/* @sender was asked, and has answered. */
 void block_sender_heard(struct block_sender *sender);
 
-/* False: a reader need not wait, and take() would be a waste. */
-static inline bool block_owners_shut_readers(const struct block_owners *of)
+/* Whether the store has something that was given up. */
+static inline bool block_owners_have_given_up(const struct block_owners *of)
 {
 	return atomic_load_explicit(&of->given_up, memory_order_acquire);
+}
+
+/* False: a reader would not wait, and passes nobody: take() would be a waste. */
+static inline bool block_owners_concern_readers(const struct block_owners *of)
+{
+	return block_owners_have_given_up(of) ||
+	       atomic_load_explicit(&of->asking, memory_order_acquire);
 }
 
 /* For block_owner_drop(). */

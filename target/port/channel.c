@@ -541,6 +541,11 @@ static bool channel_lives(struct block_sender *sender)
 	return xp_chan_lives(container_of(sender, struct channel, sender)->xp);
 }
 
+static void channel_ask(struct block_sender *sender)
+{
+	xp_chan_ask(container_of(sender, struct channel, sender)->xp);
+}
+
 static void channel_on_heard(struct xp_chan *xp)
 {
 	struct channel *ch = xp_chan_user(xp);
@@ -553,7 +558,7 @@ static void channel_run_start(struct reactor_msg *msg)
 	struct channel *ch = container_of(msg, struct channel, msgs.start);
 	struct error e = { 0 };
 
-	block_sender_init(&ch->sender, channel_lives);
+	block_sender_init(&ch->sender, channel_lives, channel_ask);
 	list_add_tail(&ch->worker->channels, &ch->worker_node);
 	channel_enter(ch, CHANNEL_ACCEPTING);
 	reactor_timer_set(ch->worker->reactor, &ch->timer,

@@ -233,7 +233,7 @@ static bool reserve_is_too_early(struct volume *vol)
 	pthread_mutex_lock(&st->lock);
 	reserved = st->reserved;
 	pthread_mutex_unlock(&st->lock);
-	return !reserved && block_owners_shut_readers(&vol->dev.owners);
+	return !reserved && block_owners_have_given_up(&vol->dev.owners);
 }
 
 static void reserve_turn(struct unit_turn *turn, int err)

@@ -551,7 +551,8 @@ static inline bool task_own_in_place(struct scsi_task *task)
 	if (!task->buf_is_volume)
 		return true;
 	reads = !(task->cmd.info->flags & SCSI_CDB_WRITES);
-	return (reads && !block_owners_shut_readers(&task->vol->dev.owners)) ||
+	return (reads &&
+		!block_owners_concern_readers(&task->vol->dev.owners)) ||
 	       task_own(task, reads);
 }
 

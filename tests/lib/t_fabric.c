@@ -53,6 +53,7 @@ struct t_fabric {
 	struct list held;
 	bool manual;
 	bool hold;
+	struct xp *still;	/* its thread stands still */
 	unsigned int fail_post; /* counts down to the failing one; 0: none */
 	unsigned int break_at;
 	struct sockaddr_storage silent;
@@ -600,6 +601,16 @@ bool t_fabric_step(struct t_fabric *hub)
 	return true;
 }
 
+static bool may_run(const struct t_fabric *hub, const struct list *it)
+{
+	return &container_of(it, struct action, node)->at->base != hub->still;
+}
+
+void t_fabric_stand_still(struct t_fabric *hub, struct xp *xp)
+{
+	hub->still = xp;
+}
+
 unsigned int t_fabric_pending(struct t_fabric *hub)
 {
 	struct list *it;
@@ -607,7 +618,7 @@ unsigned int t_fabric_pending(struct t_fabric *hub)
 
 	flush_all(hub);
 	list_for_each(it, &hub->actions)
-		n++;
+		n += may_run(hub, it);
 	return n;
 }
 
@@ -618,6 +629,8 @@ bool t_fabric_step_nth(struct t_fabric *hub, unsigned int nth)
 
 	flush_all(hub);
 	list_for_each(it, &hub->actions) {
+		if (!may_run(hub, it))
+			continue;
 		a = container_of(it, struct action, node);
 		if (nth-- == 0)
 			break;
@@ -627,7 +640,7 @@ bool t_fabric_step_nth(struct t_fabric *hub, unsigned int nth)
 	list_for_each(it, &hub->actions) {
 		struct action *first = container_of(it, struct action, node);
 
-		if (first->chan == a->chan) {
+		if (first->chan == a->chan && may_run(hub, it)) {
 			run(first);
 			break;
 		}

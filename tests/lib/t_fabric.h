@@ -62,6 +62,10 @@ unsigned int t_fabric_pending(struct t_fabric *hub);
  */
 bool t_fabric_step_nth(struct t_fabric *hub, unsigned int nth);
 
+/* The thread of @xp stands still: t_fabric_pending() and t_fabric_step_nth() leave out
+ * what it would do. NULL: it goes on. */
+void t_fabric_stand_still(struct t_fabric *hub, struct xp *xp);
+
 /* Holds completions of work requests until they are released. */
 void t_fabric_hold_completions(struct t_fabric *hub, bool hold);
 

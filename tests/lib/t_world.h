@@ -40,7 +40,7 @@ struct t_end {
 	uint8_t pdata[XP_PDATA_MAX];
 	size_t pdata_len;
 	unsigned int received;
-	bool asked; /* t_lives() was false */
+	bool asked; /* xp_chan_ask() */
 	unsigned int heard;
 	unsigned int late; /* callbacks in the wrong order */
 	/* Called for each IU, which the callee then owns. NULL: it is
@@ -132,7 +132,7 @@ struct t_end *t_accept(struct t_world *w, struct xp_conn_request *req);
 void t_keep(struct t_world *w, struct xp_conn_request *req);
 /* For on_received: keeps the IU. */
 void t_hold(struct t_end *end, struct xp_iu *iu);
-/* xp_chan_lives(); the end then expects heard(). */
+/* xp_chan_lives(); if not, asks, and the end expects heard(). */
 bool t_lives(struct t_end *end);
 /* Closes the channel, waits until it is closed, and frees it. */
 void t_end_close(struct t_end *end);

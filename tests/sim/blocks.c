@@ -22,6 +22,7 @@ struct block {
 	unsigned int write_cnt;
 	struct read reads[READS_MAX];
 	unsigned int read_cnt;
+	uint64_t seen; /* block_see() */
 };
 
 struct stamp stamps[STAMPS_MAX];
@@ -39,7 +40,21 @@ void blocks_reset(void)
 		b->initial = 0;
 		b->write_cnt = 0;
 		b->read_cnt = 0;
+		b->seen = 0;
 	}
+}
+
+void block_see(unsigned int lun, unsigned int lba, uint64_t start)
+{
+	struct block *b = &blocks[lun][lba];
+
+	if (start > b->seen)
+		b->seen = start;
+}
+
+uint64_t block_seen(unsigned int lun, unsigned int lba)
+{
+	return blocks[lun][lba].seen;
 }
 
 uint64_t blocks_now(void)

@@ -34,8 +34,10 @@ struct stamp {
 	uint8_t host;
 	uint32_t instead; /* COMPARE AND WRITE: replaces this stamp; else 0 */
 	uint32_t first;	  /* of its command; one for each block follows it */
-	/* By clock_now(): its host closed the connection; 0: it has not. */
+	/* Its host closed the connection, by clock_now(), and by blocks_now(); 0: it has
+	 * not. */
 	uint64_t given_up_us;
+	uint64_t given_up;
 	uint64_t start;
 	uint64_t end; /* NEVER: it may still take place */
 };
@@ -49,6 +51,11 @@ void blocks_reset(void);
 
 /* Returns a new time. */
 uint64_t blocks_now(void);
+
+/* A command that began at @start has read or written the block, and the host knows. */
+void block_see(unsigned int lun, unsigned int lba, uint64_t start);
+/* When the newest of these began; 0: there is none. */
+uint64_t block_seen(unsigned int lun, unsigned int lba);
 
 /* Returns a new stamp for a write that begins now; 0: there are no more. */
 uint32_t stamp_new(unsigned int lun, unsigned int lba);

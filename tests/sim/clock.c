@@ -24,6 +24,7 @@ struct reactor {
 };
 
 static struct list reactors = LIST_INIT(reactors);
+static const struct reactor *still;
 static uint64_t now_us = 1000000;
 
 uint64_t clock_now(void)
@@ -126,13 +127,23 @@ static void run_first(struct reactor *r)
 	msg->run(msg);
 }
 
+void clock_stand_still(const struct reactor *r)
+{
+	still = r;
+}
+
+static unsigned int messages_of(const struct reactor *r)
+{
+	return r == still ? 0 : r->msg_cnt;
+}
+
 unsigned int clock_messages(void)
 {
 	unsigned int n = 0;
 	struct list *it;
 
 	list_for_each(it, &reactors)
-		n += container_of(it, struct reactor, node)->msg_cnt;
+		n += messages_of(container_of(it, struct reactor, node));
 	return n;
 }
 
@@ -143,11 +154,11 @@ void clock_run_message(unsigned int nth)
 	list_for_each(it, &reactors) {
 		struct reactor *r = container_of(it, struct reactor, node);
 
-		if (nth < r->msg_cnt) {
+		if (nth < messages_of(r)) {
 			run_first(r);
 			return;
 		}
-		nth -= r->msg_cnt;
+		nth -= messages_of(r);
 	}
 }
 

@@ -18,6 +18,8 @@ void clock_reset(void);
 
 /* Returns the number of messages that wait, on all reactors. */
 unsigned int clock_messages(void);
+/* The thread of @r stands still: its messages are left out. NULL: it goes on. */
+void clock_stand_still(const struct reactor *r);
 /* Takes the reactor that message @nth (from 0) is for, and runs its first
  * message. */
 void clock_run_message(unsigned int nth);

@@ -350,10 +350,12 @@ static void judge_write(struct job *j)
 			j->copy = hosts_copy_begins(lun_of(j->disk), first + i,
 						    stamp);
 		else if (stamps[stamp].given_up_us &&
+			 block_seen(lun_of(j->disk), first + i) >
+				 stamps[stamp].given_up &&
 			 clock_now() - stamps[stamp].given_up_us >
 				 XP_SIGN_MS * 1000)
-			sim_wrong("stamp %u is written, and its host gave it "
-				  "up long ago",
+			sim_wrong("stamp %u is written, its host gave it up "
+				  "long ago, and others were there since",
 				  stamp);
 	}
 }

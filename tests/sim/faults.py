@@ -70,7 +70,7 @@ FAULTS = [
 
     # -- signs of life
     ('writes without a sign of life', 'target/block/block_owner.c',
-     'if (owner->reads || !sender || sender->lives(sender))', 'if (true)'),
+     'if (owner->reads || owner->heard || !sender || sender->lives(sender))', 'if (true)'),
     ('thinks that a sign of life never gets old', 'transport/xport.c',
      '\treturn reactor_real_us(ch->xp->cfg.reactor) - ch->heard_us <=\n'
      '\t       XP_SIGN_MS * 1000;', '\treturn ch->heard_us > 0;'),

@@ -155,6 +155,24 @@ static void stand_still(void)
 	clock_skip(3 * XP_SIGN_MS);
 }
 
+static void close_one(struct host *h, struct chan *ch)
+{
+	sim_tell("host %u: closes channel %u", h->number, ch->number);
+	if (sim_chance(50))
+		cmd_write(ch);
+	chan_close(ch);
+}
+
+void hosts_fail_over(void)
+{
+	struct host *h = &world.hosts[sim_random(HOSTS)];
+
+	if (h->open_cnt > 1)
+		close_one(h, some_chan(h));
+	else if (h->open_cnt == 1 && !h->connecting)
+		chan_login(h, false);
+}
+
 static void change_channels(struct host *h, struct chan *ch)
 {
 	switch (sim_random(6)) {
@@ -162,10 +180,7 @@ static void change_channels(struct host *h, struct chan *ch)
 		chan_break(ch);
 		return;
 	case 1:
-		sim_tell("host %u: closes channel %u", h->number, ch->number);
-		if (sim_chance(50))
-			cmd_write(ch);
-		chan_close(ch);
+		close_one(h, ch);
 		stand_still();
 		return;
 	case 2:
@@ -182,6 +197,8 @@ static void act_on(struct host *h, struct chan *ch, bool steady)
 {
 	unsigned int what = sim_random(steady ? 85 : 100);
 
+	if (!steady && sim_chance(8))
+		stand_still();
 	if (world.has_copies && sim_chance(15))
 		cmd_copy(ch);
 	else if (what < 36)

@@ -24,6 +24,8 @@ void hosts_end(void);
 
 /* Lets some host do something at random. @steady: it sends commands. */
 void hosts_act(bool steady);
+/* Some host closes one of its connections, and goes on by another. */
+void hosts_fail_over(void);
 /* Makes every host have a connection to the target, or try to get one. */
 void hosts_connect(void);
 

@@ -100,8 +100,17 @@ void cmd_lost(struct cmd *c)
 /* It may have passed the door already if it compares first. */
 static void cmd_give_up(const struct cmd *c)
 {
-	for (unsigned int i = 0; c->kind == WRITE && i < c->blocks; i++)
+	struct host *h = c->ch->host;
+
+	if (c->kind != WRITE)
+		return;
+	h->again_lun = c->lun;
+	h->again_lba = c->lba;
+	h->again = 4;
+	for (unsigned int i = 0; i < c->blocks; i++) {
 		stamps[c->stamps[i]].given_up_us = clock_now();
+		stamps[c->stamps[i]].given_up = blocks_now();
+	}
 }
 
 void cmds_lose(const struct chan *ch)
@@ -136,6 +145,11 @@ static struct cmd *new_cmd(struct chan *ch, enum kind kind)
 		.lun = (uint8_t)sim_random(BLOCKS_LUNS),
 		.lba = (uint8_t)sim_random(BLOCKS_CNT),
 	};
+	if (ch->host->again) {
+		ch->host->again--;
+		c->lun = ch->host->again_lun;
+		c->lba = ch->host->again_lba;
+	}
 	c->order = blocks_now();
 	c->start = c->order;
 	return c;

@@ -421,6 +421,14 @@ static void check_condition(const struct cmd *c, const struct srp_rsp *rsp)
 			  (unsigned long long)c->tag, sense.key, sense.code);
 }
 
+static void sees_blocks(const struct cmd *c)
+{
+	if (c->kind != READ && c->kind != WRITE && c->kind != COMPARE_WRITE)
+		return;
+	for (unsigned int i = 0; i < c->blocks; i++)
+		block_see(c->lun, c->lba + i, c->start);
+}
+
 void cmd_judge(struct cmd *c, const struct srp_rsp *rsp)
 {
 	if (rsp->status != SCSI_STATUS_TASK_ABORTED)
@@ -429,6 +437,7 @@ void cmd_judge(struct cmd *c, const struct srp_rsp *rsp)
 	case SCSI_STATUS_GOOD:
 		check_no_attention_is_lost(c);
 		is_good(c, rsp);
+		sees_blocks(c);
 		return;
 	case SCSI_STATUS_CHECK_CONDITION:
 		check_condition(c, rsp);

@@ -156,6 +156,11 @@ struct host {
 	/* Writes that may still take place. */
 	uint32_t unsettled[STAMPS_MAX];
 	unsigned int unsettled_cnt;
+	/* Where it last gave up a write. Its next commands are for this block, as those
+	 * of a host that goes on by another path. */
+	uint8_t again_lun;
+	uint8_t again_lba;
+	unsigned int again; /* commands */
 };
 
 /* The holder of the reservation: host 0 or nobody. Only host 0 reserves. */

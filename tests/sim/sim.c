@@ -36,9 +36,10 @@ static struct {
 	struct t_port target;
 	bool memory[BLOCKS_LUNS];
 	unsigned int events;
-	bool jumps;   /* time may pass before all events have occurred */
-	bool crowded; /* hosts are faster than everything else */
-	bool copies;  /* hosts send EXTENDED COPY */
+	bool jumps;	    /* time may pass before all events have occurred */
+	bool crowded;	    /* hosts are faster than everything else */
+	bool copies;	    /* hosts send EXTENDED COPY */
+	unsigned int still; /* events for which a worker stands still */
 } world;
 
 static volatile sig_atomic_t told_to_end;
@@ -51,6 +52,31 @@ static struct {
 
 /* ---- events ---- */
 
+static void stand_still(struct worker *w)
+{
+	t_fabric_stand_still(world.hub, w ? w->xp[XP_VERBS] : NULL);
+	clock_stand_still(w ? w->reactor : NULL);
+}
+
+/* The others go on for a while, and then long enough for its signs of life to be old. */
+static void let_worker_stand_still(void)
+{
+	struct worker *w =
+		&world.target.workers[sim_random(world.target.worker_cnt)];
+
+	sim_tell("-- a worker stands still");
+	world.still = 50 + sim_random(150);
+	stand_still(w);
+}
+
+static void let_worker_go_on(void)
+{
+	sim_tell("-- the worker goes on");
+	world.still = 0;
+	stand_still(NULL);
+	clock_skip(3 * XP_SIGN_MS);
+}
+
 /* Runs one of the possible events. False: there is none. */
 static bool step(void)
 {
@@ -59,6 +85,11 @@ static bool step(void)
 	unsigned int disk = disks_pending();
 	unsigned int nth;
 
+	if (world.still &&
+	    (--world.still == 0 || fabric + messages + disk == 0)) {
+		let_worker_go_on();
+		return true;
+	}
 	if (fabric + messages + disk == 0)
 		return false;
 	if (++world.events == EVENTS_MAX)
@@ -248,6 +279,7 @@ static void begin(void)
 	disks_reset(disks);
 	target_machine_new();
 	world.events = 0;
+	world.still = 0;
 	world.jumps = sim_chance(20);
 	world.crowded = sim_chance(2);
 	world.copies = sim_chance(50);
@@ -262,6 +294,9 @@ static bool act_of_god(void)
 {
 	unsigned int what = sim_random(world.crowded ? 10000 : 1000);
 
+	/* Those of all threads. */
+	if (what < 28 && world.still)
+		let_worker_go_on();
 	if (what < 12)
 		kill_target();
 	else if (what < 18)
@@ -270,7 +305,9 @@ static bool act_of_god(void)
 		remove_device();
 	else if (what < 40)
 		check_progress();
-	else if (what < 60 && world.jumps) {
+	else if (what < 52 && !world.still)
+		let_worker_stand_still();
+	else if (what < 72 && world.jumps) {
 		sim_tell("-- time passes");
 		hosts_excuse();
 		clock_advance();
@@ -311,7 +348,11 @@ static void run(void)
 		for (unsigned int n = sim_random(pause); n && !sim_is_wrong();
 		     n--)
 			step();
-		if (!sim_is_wrong() && !act_of_god())
+		if (sim_is_wrong() || act_of_god())
+			continue;
+		if (world.still && sim_chance(10))
+			hosts_fail_over();
+		else
 			hosts_act(world.crowded && sim_chance(98));
 	}
 	if (!sim_is_wrong())

@@ -22,10 +22,16 @@ static char order[64]; /* letters of the owners, as they get their blocks */
 static struct block_sender
 	sender; /* of owners a, b and c, in tests that name it */
 static bool lives;
+static unsigned int asked; /* how often */
 
 static bool sender_lives(struct block_sender *s)
 {
 	return lives;
+}
+
+static void sender_ask(struct block_sender *s)
+{
+	asked++;
 }
 
 static void note(struct block_owner *owner)
@@ -215,19 +221,19 @@ T_TEST(readers_wait_for_what_was_given_up)
 {
 	begin();
 	takes('a', 0, 0, 1024);
-	assert_false(block_owners_shut_readers(&all));
+	assert_false(block_owners_concern_readers(&all));
 	take('b', 1, 0, 512, /* reads= */ true);
 	assert_string_equal(order, "ab");
 	assert_true(block_owner_give_up(&owners[0]));
 	assert_true(block_owner_give_up(&owners[0]));
-	assert_true(block_owners_shut_readers(&all));
+	assert_true(block_owners_concern_readers(&all));
 	take('c', 1, 0, 512, /* reads= */ true);
 	take('d', 1, 1024, 2048, /* reads= */ true);
 	takes('e', 1, 512, 2048); /* nobody waits for readers */
 	assert_string_equal(order, "abd");
 	drop('a');
 	assert_int_equal(strlen(order), 5);
-	assert_false(block_owners_shut_readers(&all));
+	assert_false(block_owners_concern_readers(&all));
 	for (int name = 'b'; name <= 'e'; name++)
 		drop((char)name);
 	end();
@@ -254,17 +260,48 @@ T_TEST(what_waits_or_reads_is_not_given_up)
 static void begin_with_sender(void)
 {
 	begin();
-	block_sender_init(&sender, sender_lives);
+	block_sender_init(&sender, sender_lives, sender_ask);
+	asked = 0;
 	for (unsigned int i = 0; i < 3; i++)
 		owners[i].sender = &sender;
 	lives = false;
 }
 
+/* What it says may be old by now. */
 static void sender_is_heard(void)
 {
-	lives = true;
 	block_sender_heard(&sender);
 	settle();
+}
+
+T_TEST(sign_counts_however_late_if_nobody_has_passed)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	takes('d', 1, 1024, 2048);
+	drop('d');
+	sender_is_heard();
+	assert_string_equal(order, "da");
+	assert_int_equal(asked, 1);
+	drop('a');
+	end();
+}
+
+T_TEST(sign_counts_after_a_wait_for_older_ones)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	takes('b', 0, 0, 2048);
+	sender_is_heard(); /* a */
+	sender_is_heard(); /* b, which waits for a */
+	takes('d', 1, 1024, 2048);
+	assert_string_equal(order, "a");
+	drop('a');
+	drop('b');
+	assert_string_equal(order, "abd");
+	assert_int_equal(asked, 2);
+	drop('d');
+	end();
 }
 
 T_TEST(newer_one_passes_one_whose_sender_is_asked)
@@ -274,10 +311,114 @@ T_TEST(newer_one_passes_one_whose_sender_is_asked)
 	takes('d', 1, 0, 1024);
 	assert_string_equal(order, "d");
 	sender_is_heard();
+	assert_int_equal(asked, 2);
+	sender_is_heard();
 	assert_string_equal(order, "d");
 	drop('d');
 	assert_string_equal(order, "da");
 	drop('a');
+	end();
+}
+
+/* The newer one has come and gone before the older one's sender answers. */
+T_TEST(sender_of_one_that_was_passed_is_asked_again)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	takes('d', 1, 512, 2048);
+	drop('d');
+	sender_is_heard();
+	assert_string_equal(order, "d");
+	sender_is_heard();
+	assert_string_equal(order, "da");
+	assert_int_equal(asked, 2);
+	drop('a');
+	end();
+}
+
+/* The newer one has to wait for it, but readers do not. */
+T_TEST(reader_passes_one_that_waits_and_was_heard)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	takes('b', 0, 0, 2048);
+	sender_is_heard(); /* a */
+	sender_is_heard(); /* b, which waits for a */
+	take('d', 1, 1024, 2048, /* reads= */ true);
+	drop('d');
+	assert_string_equal(order, "ad");
+	drop('a');
+	assert_string_equal(order, "ad");
+	sender_is_heard();
+	assert_string_equal(order, "adb");
+	assert_int_equal(asked, 3);
+	assert_false(block_owners_concern_readers(&all));
+	drop('b');
+	end();
+}
+
+/* What it has read must not change by what was given up before. */
+T_TEST(reader_passes_one_whose_sender_is_asked)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	assert_true(block_owners_concern_readers(&all));
+	assert_false(block_owners_have_given_up(&all));
+	take('d', 1, 0, 512, /* reads= */ true);
+	drop('d');
+	sender_is_heard();
+	assert_string_equal(order, "d");
+	sender_is_heard();
+	assert_string_equal(order, "da");
+	assert_false(block_owners_concern_readers(&all));
+	drop('a');
+	end();
+}
+
+/* Its blocks were free when the older one, in whose way it was, gave them back. */
+T_TEST(one_that_waited_for_one_that_asks_goes_on)
+{
+	begin_with_sender();
+	lives = true;
+	takes('d', 1, 0, 1024);
+	takes('a', 0, 0, 1024);
+	takes('e', 1, 0, 1024);
+	lives = false;
+	drop('d');
+	assert_string_equal(order, "de");
+	drop('e');
+	drop('a');
+	end();
+}
+
+T_TEST(sign_that_was_asked_for_earlier_does_not_count)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	takes('b', 0, 1024, 2048);
+	assert_int_equal(asked, 1);
+	sender_is_heard();
+	assert_string_equal(order, "a");
+	assert_int_equal(asked, 2);
+	sender_is_heard();
+	assert_string_equal(order, "ab");
+	drop('a');
+	drop('b');
+	end();
+}
+
+/* Nobody sees what passes it. */
+T_TEST(what_wants_no_blocks_needs_a_new_sign)
+{
+	begin_with_sender();
+	assert_false(block_owner_hear(&owners[0], note));
+	sender_is_heard();
+	assert_string_equal(order, "");
+	assert_int_equal(asked, 2);
+	lives = true;
+	sender_is_heard();
+	assert_string_equal(order, "a");
+	assert_int_equal(owners[0].state, BLOCK_OWNER_NONE);
 	end();
 }
 
@@ -294,6 +435,8 @@ T_TEST(sender_is_asked_again_after_a_wait_for_blocks)
 	takes('e', 1, 0, 1024);
 	assert_string_equal(order, "de");
 	drop('e');
+	lives = true;
+	sender_is_heard();
 	sender_is_heard();
 	assert_string_equal(order, "dea");
 	drop('a');
@@ -319,6 +462,8 @@ T_TEST(one_that_leaves_is_not_called_when_its_sender_is_heard)
 	assert_false(block_owner_hear(&owners[2], note));
 	assert_false(block_owner_give_up(&owners[0]));
 	block_owner_drop(&owners[0]);
+	lives = true;
+	sender_is_heard();
 	sender_is_heard();
 	assert_string_equal(order, "bc");
 	drop('b');
@@ -338,6 +483,7 @@ T_TEST(one_that_is_heard_may_end_another)
 	owners[0].has = hears_and_ends;
 	takes('b', 0, 2048, 4096);
 	takes('c', 0, 4096, 8192);
+	sender_is_heard();
 	sender_is_heard();
 	assert_string_equal(order, "ac");
 	drop('a');
@@ -434,5 +580,6 @@ T_TEST(threads_never_have_the_same_blocks)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(clashes, 0);
 	assert_int_equal(all.given_up, 0);
+	assert_int_equal(all.asking, 0);
 	end();
 }

@@ -165,29 +165,41 @@ static struct tcp_chan *tcp_chan_new(struct xp *base,
 
 /* ---- signs of life ---- */
 
-/* An acknowledgement wakes nobody. */
-static void tcp_chan_look_again(struct reactor_timer *t)
-{
-	xp_core_heard(&container_of(t, struct tcp_chan, ask_timer)->base);
-}
-
-/* An end of the connection is found by reading. */
-bool tcp_ask(struct xp_chan *base)
+bool tcp_chan_lives(struct xp_chan *base)
 {
 	struct tcp_chan *ch = tcp_chan(base);
 	uint64_t now = reactor_real_us(tcp_reactor(ch));
-	bool lives = tcp_lives(ch->fd, HEARD_MS);
 
-	if (lives)
-		base->heard_us = now;
-	else
-		reactor_timer_set(tcp_reactor(ch), &ch->ask_timer, LOOK_MS);
-	if (lives && ch->asks)
-		tcp_keep_alive(ch->fd, base->xp->cfg.keepalive_ms);
-	else if (!lives && !ch->asks)
-		tcp_ask_soon(ch->fd);
-	ch->asks = !lives;
-	return lives;
+	if (!tcp_lives(ch->fd, HEARD_MS))
+		return false;
+	base->heard_us = now;
+	return true;
+}
+
+/* An acknowledgement wakes nobody, and an end of the connection is found by reading. */
+static void tcp_chan_look(struct tcp_chan *ch)
+{
+	reactor_timer_set(tcp_reactor(ch), &ch->ask_timer, LOOK_MS);
+}
+
+static void tcp_chan_look_again(struct reactor_timer *t)
+{
+	struct tcp_chan *ch = container_of(t, struct tcp_chan, ask_timer);
+
+	if (!tcp_chan_lives(&ch->base)) {
+		tcp_chan_look(ch);
+		return;
+	}
+	tcp_keep_alive(ch->fd, ch->base.xp->cfg.keepalive_ms);
+	xp_core_heard(&ch->base);
+}
+
+void tcp_ask(struct xp_chan *base)
+{
+	struct tcp_chan *ch = tcp_chan(base);
+
+	tcp_ask_soon(ch->fd);
+	tcp_chan_look(ch);
 }
 
 /* ---- the end ---- */

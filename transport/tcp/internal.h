@@ -139,7 +139,6 @@ struct tcp_chan {
 
 	/* For tcp_ask(). */
 	struct reactor_timer ask_timer;
-	bool asks; /* the kernel asks the peer */
 
 	/* Connecting and accepting. */
 	struct reactor_timer timer;
@@ -238,8 +237,9 @@ int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	       struct error *e);
 void tcp_disconnect(struct xp_chan *base);
 void tcp_chan_free(struct xp_chan *base);
-/* xp_ops.ask */
-bool tcp_ask(struct xp_chan *base);
+/* xp_ops.lives and ask */
+bool tcp_chan_lives(struct xp_chan *base);
+void tcp_ask(struct xp_chan *base);
 /* The socket failed with @err (negative). */
 void tcp_broke(struct tcp_chan *ch, int err);
 /* After the end of an operation: true when the channel is closing, so that

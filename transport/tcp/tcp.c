@@ -206,6 +206,7 @@ static const struct xp_ops ops = {
 	.post_send = tcp_post_send,
 	.post_recv = tcp_post_recv,
 	.disconnect = tcp_disconnect,
+	.lives = tcp_chan_lives,
 	.ask = tcp_ask,
 	.chan_free = tcp_chan_free,
 	.mr_register = tcp_mr_register,
