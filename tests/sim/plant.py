@@ -21,7 +21,7 @@ def parse():
     parser.add_argument('--build', help='top of the build')
     parser.add_argument('--sim', help='the simulation')
     parser.add_argument('--cc', nargs='+')
-    parser.add_argument('--histories', type=int, default=40000,
+    parser.add_argument('--histories', type=int, default=100000,
                         help='by which each fault must be found')
     parser.add_argument('--faults', default='faults',
                         help='module that lists them')

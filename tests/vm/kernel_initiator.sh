@@ -179,6 +179,9 @@ modprobe ib_srp indirect_sg_entries=2048 cmd_sg_entries=4 allow_ext_sg=1 \
 kernel_login max_sect=8192 queue_size=64
 fio_verify "${disks[0]}" write 4M 4 32M
 fio_verify "${disks[1]}" randwrite 1M 8 16M
+# Neighbours in the disk are apart in memory if the page cache took them in another order.
+fio --name=scattered --filename="${disks[1]}" --rw=randwrite --bs=4k --size=8M \
+	--end_fsync=1 --output="$VM_OUT/fio" >/dev/null 2>&1
 grep -q 'reads its table of [0-9]* descriptors' "$log"
 vm_kernel_logout
 modprobe -r ib_srp
