@@ -167,7 +167,8 @@ static void *host_main(void *arg)
 	struct pollfd fds[] = { { h->fd, POLLIN, 0 },
 				{ h->stop_fd, POLLIN, 0 } };
 
-	while (poll(fds, 2, -1) > 0 && !fds[1].revents)
+	/* It takes what was asked before it is told to stop, however late it runs. */
+	while (poll(fds, 2, -1) > 0 && fds[0].revents)
 		take_question(h);
 	return NULL;
 }
