@@ -82,8 +82,10 @@ vm_soft_roce() {
 	done
 	ip link set "$interface" up || return
 	rdma link add rxe0 type rxe netdev "$interface" || return
-	wait_for 20 _vm_port_is_active rxe0
-	wait_for 20 test -c /dev/infiniband/rdma_cm
+	wait_for 20 _vm_port_is_active rxe0 &&
+		wait_for 20 test -c /dev/infiniband/rdma_cm || return
+	# The first output, which scripts/vm --begin waits for.
+	step "soft-RoCE is up"
 }
 
 # vm_two_hosts: makes two RDMA devices with a switch (veth, bridge) between
