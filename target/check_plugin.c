@@ -493,11 +493,12 @@ static void stop_worker(struct reactor_msg *msg)
 	reactor_stop(b->worker->reactor);
 }
 
-static void check_worker_ended(struct worker *w, void *user)
+static bool check_worker_ended(struct worker *w, void *user)
 {
 	struct check *c = user;
 
 	worker_remove_volume(w, c->vol);
+	return true;
 }
 
 static bool open_all(struct check *c)

@@ -387,6 +387,17 @@ static const struct option_row target_rows[] = {
 		  "other initiators, and the log says which operation waited. An initiator that is slow\n"
 		  "but makes progress stays connected.",
 	  OPTION_AT(target_options, rdma_timeout_s) },
+	{ .name = "stop-timeout",
+	  .type = OPTION_NUMBER,
+	  .value = "SECONDS",
+	  .unit = "seconds",
+	  .min = 1,
+	  .max = 3600,
+	  .dflt = OPTIONS_STOP_TIMEOUT_S,
+	  .help = "At the end, wait this long for a store that does not "
+		  "answer.",
+	  .more = "See SIGTERM under *SIGNALS*.",
+	  OPTION_AT(target_options, stop_timeout_s) },
 	{ .name = "keepalive",
 	  .type = OPTION_NUMBER,
 	  .value = "SECONDS",

@@ -15,6 +15,10 @@
 
 #define OPTIONS_LISTENS_MAX 16
 
+/* Initiators wait for a flush no longer than this: 60 s for Linux. Three of these, and the
+ * 10 s that channels have to end, are less than TimeoutStopSec= of the unit. */
+#define OPTIONS_STOP_TIMEOUT_S 90
+
 #define OPTIONS_BUFFERS_DEFAULT (32u << 20)
 /* Bytes for each thread without --buffers. A power of two. VERIFY needs more
  * than one transfer. */
@@ -44,6 +48,7 @@ struct target_options {
 	const char *allow_texts[ACCESS_RULES_MAX]; /* as given; borrowed */
 	struct port_limits limits;
 	unsigned int rdma_timeout_s;
+	unsigned int stop_timeout_s;
 	unsigned int keepalive_s;
 	const char *discovery; /* "on", "off", or names of interfaces */
 	const char *discovery_key_file; /* NULL: none */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -163,7 +164,7 @@ static void server_fix_buffers(struct server *s)
 
 static void server_release_stuck(struct server *s)
 {
-	if (s->ended)
+	if (s->stop_state == SERVER_ENDED)
 		return;
 	log_notice("user signal: releasing the requests that are stuck");
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
@@ -175,7 +176,7 @@ static void server_release_stuck(struct server *s)
 /* A worker that was told to stop takes no more messages. */
 static void server_log_counters(struct server *s)
 {
-	if (!s->ended)
+	if (s->stop_state != SERVER_ENDED)
 		metrics_log(s->workers, s->worker_cnt);
 }
 
@@ -233,8 +234,12 @@ static void server_exit_at_once(int sig)
 {
 	struct server *s = server_ending;
 
+	if (sig == SIGALRM)
+		log_in_handler(
+			"rdma-target: error: a store does not return from its "
+			"end: exiting without it\n");
 	/* A target that could not start has said why already. */
-	if (s && s->stop_signal)
+	else if (s && s->stop_signal)
 		log_in_handler("rdma-target: error: a signal while it ends: "
 			       "exiting at once\n");
 	if (s)
@@ -254,10 +259,11 @@ static void server_take_first_signal(struct server *s)
 }
 
 /* Nobody reads signal_fd any more, and a plugin may take long to close its
- * volume, or never return. */
+ * volume, or never return: then the target exits without it. */
 static void server_let_signals_end(struct server *s)
 {
 	struct sigaction exits = { .sa_handler = server_exit_at_once };
+	struct itimerval until = { .it_value.tv_sec = s->opt->stop_timeout_s };
 	sigset_t set;
 
 	server_take_first_signal(s);
@@ -267,6 +273,8 @@ static void server_let_signals_end(struct server *s)
 	sigaddset(&set, SIGINT);
 	sigaction(SIGTERM, &exits, NULL);
 	sigaction(SIGINT, &exits, NULL);
+	sigaction(SIGALRM, &exits, NULL);
+	setitimer(ITIMER_REAL, &until, NULL);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
@@ -416,9 +424,10 @@ static int server_open_stores(struct server *s, struct error *e)
 	return err;
 }
 
-static void server_worker_ended(struct worker *w, void *user)
+static bool server_worker_ended(struct worker *w, void *user)
 {
 	server_detach_volumes(user, w);
+	return !server_has_abandoned(user);
 }
 
 static int server_start_threads(struct server *s, struct error *e)
@@ -526,6 +535,8 @@ static int server_get_ready(struct server *s, struct error *e)
 /* Undoes all steps, also if only some of them were done. */
 static void server_tear_down(struct server *s)
 {
+	bool abandoned;
+
 	server_let_signals_end(s);
 	heartbeat_end(s);
 	responder_close(s);
@@ -542,14 +553,21 @@ static void server_tear_down(struct server *s)
 	for (unsigned int i = 1; i < s->worker_cnt; i++)
 		worker_join(&s->workers[i]);
 	heartbeat_free(s);
-	if (s->port.workers)
+	abandoned = server_has_abandoned(s);
+	if (s->port.workers && !abandoned)
 		port_fini(&s->port);
 	for (unsigned int i = 0; i < s->worker_cnt; i++)
 		server_detach_volumes(s, &s->workers[i]);
 	/* This ends the threads of plugins. One whose I/O has just ended may
 	 * still be about to wake a reactor. */
-	for (unsigned int i = 0; i < s->luns.cnt; i++)
-		volume_close(s->luns.vol[i]);
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		if (!s->luns.vol[i]->abandoned)
+			volume_close(s->luns.vol[i]);
+	}
+	if (abandoned) {
+		pidfile_remove(&s->pidfile);
+		log_exit(EXIT_FAILURE);
+	}
 	for (unsigned int i = 0; i < s->worker_cnt; i++)
 		worker_close(&s->workers[i]);
 	if (s->signal_fd >= 0)

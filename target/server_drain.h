@@ -26,6 +26,8 @@ struct server_drain_facts {
 };
 
 void server_drain_begin(struct server *s);
+/* False: the last look on each worker, a second ago, has found no command of @vol. */
+bool server_drain_is_busy(const struct server *s, const struct volume *vol);
 /* No new commands come. */
 void server_drain_closed(struct server *s);
 /* Also if the target has failed to start. */

@@ -17,12 +17,23 @@
 #include "target/port/port.h"
 #include "target/scsi/target_id.h"
 
-/* One volume's last flush. */
+/* The end of the target. server_stop_enter() makes every change. */
+enum server_stop_state {
+	SERVER_SERVES,
+	SERVER_AWAITS_CHANGES, /* a signal came; changes of volumes are running */
+	SERVER_FLUSHES,	       /* while initiators are logged in */
+	SERVER_DRAINS,	       /* the port ends its channels */
+	SERVER_FLUSHES_LAST,   /* no initiator is logged in any more */
+	SERVER_ENDED,	       /* the workers are told to stop */
+};
+
+/* One volume's flushes at the end. */
 struct last_flush {
 	struct server *server;
 	struct volume *vol;
 	struct block_cmd cmd;
-	bool failed; /* and the failure was logged */
+	bool awaited; /* the answer to cmd, or the end of a job */
+	bool failed;  /* and the failure was logged */
 	struct reactor_msg job_ended;
 };
 
@@ -36,14 +47,16 @@ struct stop_msg {
 struct drain_count {
 	struct reactor_msg msg;
 	struct worker *worker;
+	unsigned int look; /* ticks, when it was asked */
 	atomic_bool asked;
+	atomic_uint looked; /* look, when it has answered */
 	atomic_uint commands;
 };
 
 /* Private to server_drain.c. */
 struct server_drain {
 	struct reactor_timer timer;
-	unsigned int ticks;
+	unsigned int ticks; /* from 1; 0: it has not begun */
 	uint64_t since_us;
 	uint64_t closed_us; /* no new commands come since; 0: they do */
 	unsigned int first; /* commands in flight then */
@@ -95,9 +108,10 @@ struct server {
 	int signal_fd;
 	struct reactor_watch signals;
 	int stop_signal; /* the signal that stops the target; 0: none */
-	bool stopping;
-	unsigned int changing;	     /* changes that are running; the end waits
-				  * for them */
+	enum server_stop_state stop_state;
+	uint64_t stop_state_us; /* when it began */
+	/* Changes that are running; the end waits for them. */
+	unsigned int changing;
 	uint64_t start_ns;	     /* since 1970; constant */
 	struct manage *manage;	     /* NULL: nothing changes while the target
 				  * runs */
@@ -110,7 +124,6 @@ struct server {
 	/* For SIGHUP. NULL: there is no configuration file. */
 	void (*reload)(struct manage *m);
 	struct server_calls calls;
-	bool ended; /* the workers are told to stop */
 	struct pidfile pidfile;
 	bool network;  /* the sandbox lets plugins make connections */
 	int notify_fd; /* -1: none */
@@ -123,7 +136,6 @@ struct server {
 
 	struct last_flush flushes[LUNS_MAX];
 	unsigned int flushes_left;
-	bool port_is_gone; /* no initiator is logged in any more */
 	struct stop_msg stops[WORKERS_MAX];
 	struct server_drain drain;
 };

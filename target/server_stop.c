@@ -2,6 +2,7 @@
 #include "target/server_stop.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,18 @@
 #include "target/server_drain.h"
 #include "target/service_notify.h"
 
+static uint64_t server_stop_now(const struct server *s)
+{
+	return s->worker_cnt ? reactor_now_us(s->workers[0].reactor) : 0;
+}
+
+/* Makes every change of the state. */
+static void server_stop_enter(struct server *s, enum server_stop_state state)
+{
+	s->stop_state = state;
+	s->stop_state_us = server_stop_now(s);
+}
+
 static void server_run_worker_stop(struct reactor_msg *msg)
 {
 	reactor_stop(container_of(msg, struct stop_msg, msg)->reactor);
@@ -18,7 +31,7 @@ static void server_run_worker_stop(struct reactor_msg *msg)
 
 void server_stop_workers(struct server *s)
 {
-	s->ended = true;
+	server_stop_enter(s, SERVER_ENDED);
 	server_drain_end(s);
 	for (unsigned int i = 0; i < s->worker_cnt; i++) {
 		s->stops[i].msg.run = server_run_worker_stop;
@@ -27,19 +40,37 @@ void server_stop_workers(struct server *s)
 	}
 }
 
-static void server_flush_settled(struct server *s)
+/* ---- flushes, and stores that do not answer ---- */
+
+static void server_stop_settled(struct server *s)
 {
 	if (--s->flushes_left)
 		return;
-	if (s->port_is_gone) {
+	if (s->stop_state == SERVER_FLUSHES_LAST) {
 		server_stop_workers(s);
 		return;
 	}
+	server_stop_enter(s, SERVER_DRAINS);
 	server_drain_closed(s);
 	port_stop(&s->port);
 }
 
-static void server_log_failed_flush(struct last_flush *f, int err)
+static void server_flush_await(struct last_flush *f)
+{
+	f->awaited = true;
+	f->server->flushes_left++;
+}
+
+/* An answer that comes when it is no longer awaited changes nothing. */
+static void server_flush_settled(struct last_flush *f)
+{
+	if (!f->awaited)
+		return;
+	f->awaited = false;
+	server_stop_settled(f->server);
+}
+
+static void server_log_failed_flush(struct last_flush *f, const char *why)
 {
 	struct log_about about = volume_about(f->vol, "volume-error");
 
@@ -50,11 +81,44 @@ static void server_log_failed_flush(struct last_flush *f, int err)
 	log_event(LOG_ERROR, &about,
 		  "volume '%s' could not be flushed: %s; writes since its last "
 		  "flush may be lost%s",
-		  f->vol->name, strerror(-err),
+		  f->vol->name, why,
 		  f->vol->dev.record.file
 			  ? ", and rdma-target tells their initiators so, now "
 			    "or when it is started again"
 			  : "");
+}
+
+/* Nothing of @vol is closed any more: the store may still use it. */
+static void server_abandon(struct last_flush *f)
+{
+	f->server->exit_code = 1;
+	f->vol->abandoned = true;
+}
+
+/* The store has the flush, and may report its failure to nobody. So the record says that
+ * it has failed. */
+static void server_give_up_flush(struct last_flush *f)
+{
+	char why[64];
+
+	snprintf(why, sizeof(why), "its store has not answered for %u s",
+		 f->server->opt->stop_timeout_s);
+	server_abandon(f);
+	flush_record_end(&f->vol->dev.record, 0, -ETIMEDOUT);
+	server_log_failed_flush(f, why);
+	server_flush_settled(f);
+}
+
+static void server_give_up_flushes(struct server *s)
+{
+	unsigned int cnt = s->luns.cnt;
+
+	s->flushes_left++; /* this function's own */
+	for (unsigned int i = 0; i < cnt; i++) {
+		if (s->flushes[i].awaited)
+			server_give_up_flush(&s->flushes[i]);
+	}
+	server_stop_settled(s);
 }
 
 static void server_flush_done(struct block_cmd *cmd)
@@ -62,10 +126,11 @@ static void server_flush_done(struct block_cmd *cmd)
 	struct last_flush *f = container_of(cmd, struct last_flush, cmd);
 
 	if (cmd->res)
-		server_log_failed_flush(f, cmd->res);
-	else if (f->server->port_is_gone)
+		server_log_failed_flush(f, strerror(-cmd->res));
+	else if (f->server->stop_state == SERVER_FLUSHES_LAST &&
+		 !f->vol->abandoned)
 		flush_record_flushed(&f->vol->dev.record);
-	server_flush_settled(f->server);
+	server_flush_settled(f);
 }
 
 bool server_needs_flush(const struct volume *vol)
@@ -82,7 +147,6 @@ static void server_flush_volume(struct server *s, struct last_flush *f)
 		.buf_index = -1,
 		.done = server_flush_done,
 	};
-	s->flushes_left++;
 	if (block_start(&f->cmd))
 		server_flush_done(&f->cmd);
 }
@@ -92,12 +156,18 @@ static void server_job_ended(struct reactor_msg *msg)
 {
 	struct last_flush *f = container_of(msg, struct last_flush, job_ended);
 
-	if (server_needs_flush(f->vol))
+	if (!f->awaited)
+		return;
+	if (server_needs_flush(f->vol)) {
 		server_flush_volume(f->server, f);
-	else
+		return;
+	}
+	if (!f->vol->abandoned)
 		flush_record_flushed(&f->vol->dev.record);
-	server_flush_settled(f->server);
+	server_flush_settled(f);
 }
+
+/* ---- the way to the end ---- */
 
 /*
  * Flushes while there are initiators. If the flush fails, initiators that wait
@@ -112,10 +182,29 @@ static void server_flush_first(struct server *s)
 
 		f->server = s;
 		f->vol = s->luns.vol[i];
-		if (server_needs_flush(f->vol))
-			server_flush_volume(s, f);
+		if (!server_needs_flush(f->vol))
+			continue;
+		server_flush_await(f);
+		server_flush_volume(s, f);
 	}
-	server_flush_settled(s);
+	server_stop_settled(s);
+}
+
+/* What has not answered the first flush is not asked again. */
+static void server_flush_last(struct server *s)
+{
+	server_stop_enter(s, SERVER_FLUSHES_LAST);
+	s->flushes_left = 1; /* this function's own */
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		struct last_flush *f = &s->flushes[i];
+
+		if (f->vol->abandoned && f->failed)
+			continue;
+		server_flush_await(f);
+		f->job_ended.run = server_job_ended;
+		volume_job_await(f->vol, &s->workers[0].block, &f->job_ended);
+	}
+	server_stop_settled(s);
 }
 
 /* The port has no channels any more. */
@@ -123,27 +212,56 @@ void server_port_stopped(struct port *port)
 {
 	struct server *s = port->user;
 
-	s->port_is_gone = true;
-	s->flushes_left = 1; /* this function's own */
+	if (s->stop_state == SERVER_DRAINS)
+		server_flush_last(s);
+}
+
+/* All initiators have been disconnected, but the stores of some volumes still have
+ * commands of them. */
+static void server_abandon_busy(struct server *s)
+{
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		struct last_flush *f = &s->flushes[i];
+		struct log_about about = volume_about(f->vol, "volume-error");
 
-		f->job_ended.run = server_job_ended;
-		s->flushes_left++;
-		volume_job_await(f->vol, &s->workers[0].block, &f->job_ended);
+		if (f->vol->abandoned || !server_drain_is_busy(s, f->vol))
+			continue;
+		server_abandon(f);
+		log_event(
+			LOG_ERROR, &about,
+			"volume '%s': its store does not answer commands that "
+			"nobody waits for any more; the target ends without it",
+			f->vol->name);
 	}
-	server_flush_settled(s);
+}
+
+static bool server_is_quiet(const struct server *s)
+{
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		if (!s->luns.vol[i]->abandoned &&
+		    server_drain_is_busy(s, s->luns.vol[i]))
+			return false;
+	}
+	return true;
+}
+
+bool server_has_abandoned(const struct server *s)
+{
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		if (s->luns.vol[i]->abandoned)
+			return true;
+	}
+	return false;
 }
 
 /* Initiators are still logged in. */
 static void server_begin_stop(struct server *s)
 {
-	s->stopping = true;
+	server_stop_enter(s, SERVER_FLUSHES);
 	service_notify(s->notify_fd, SERVICE_STOPPING);
 	heartbeat_end(s);
 	log_notice("%s: answering what is in flight, then stopping",
 		   strsignal(s->stop_signal));
-	server_drain_begin(s);
 	for (unsigned int i = 0; i < s->luns.cnt; i++)
 		volume_job_stop(s->luns.vol[i]);
 	server_flush_first(s);
@@ -160,8 +278,46 @@ int server_begin_change(struct server *s)
 void server_end_change(struct server *s)
 {
 	s->changing--;
-	if (s->stop_signal && !s->changing)
+	if (s->stop_state == SERVER_AWAITS_CHANGES && !s->changing)
 		server_begin_stop(s);
+}
+
+/* They can change nothing any more. The end does not wait for their threads. */
+static void server_leave_changes(struct server *s)
+{
+	log_error("a change of volumes has not ended for %u s; the target ends "
+		  "without it",
+		  s->opt->stop_timeout_s);
+	s->exit_code = 1;
+	server_calls_close(s);
+	server_begin_stop(s);
+}
+
+void server_stop_look(struct server *s)
+{
+	uint64_t us = server_stop_now(s) - s->stop_state_us;
+	bool is_late = us >= s->opt->stop_timeout_s * UINT64_C(1000000);
+
+	switch (s->stop_state) {
+	case SERVER_SERVES:
+	case SERVER_ENDED:
+		return;
+	case SERVER_AWAITS_CHANGES:
+		if (is_late)
+			server_leave_changes(s);
+		return;
+	case SERVER_DRAINS:
+		if (s->port.login_cnt || !(is_late || server_is_quiet(s)))
+			return;
+		server_abandon_busy(s);
+		server_flush_last(s);
+		return;
+	case SERVER_FLUSHES:
+	case SERVER_FLUSHES_LAST:
+		if (is_late)
+			server_give_up_flushes(s);
+		return;
+	}
 }
 
 /* A volume that is being added or removed is finished first. */
@@ -175,6 +331,8 @@ void server_stop_signal(struct server *s, int sig)
 	s->stop_signal = sig;
 	/* The signal is not pending any more. */
 	file_lock_end_waits(true);
+	server_stop_enter(s, SERVER_AWAITS_CHANGES);
+	server_drain_begin(s);
 	if (!s->changing)
 		server_begin_stop(s);
 }

@@ -2,7 +2,9 @@
 /*
  * The end of rdma-target: a signal, or none while a change of volumes runs; the
  * first flush, while initiators are logged in; the port; the last flush; the
- * workers. Thread: worker 0.
+ * workers (enum server_stop_state). No step waits for a store that has not answered
+ * for --stop-timeout: its volume is abandoned. The target then ends without closing
+ * what that store may still use, with status 1. Thread: worker 0.
  */
 #ifndef TARGET_SERVER_STOP_H
 #define TARGET_SERVER_STOP_H
@@ -16,6 +18,12 @@ void server_stop_signal(struct server *s, int sig);
  * them. Several changes may run at once. -ESHUTDOWN: the target is ending. */
 int server_begin_change(struct server *s);
 void server_end_change(struct server *s);
+
+/* Each second while the target ends: goes on without the stores that do not answer. */
+void server_stop_look(struct server *s);
+
+/* True if not everything can be closed. Thread: any, after the workers were stopped. */
+bool server_has_abandoned(const struct server *s);
 
 /* True if @vol may have writes that only a flush makes stable. */
 bool server_needs_flush(const struct volume *vol);

@@ -201,8 +201,12 @@ int server_register_volumes(struct server *s, struct error *e)
 /* Thread: that of the worker, or setup. */
 void server_detach_volumes(struct server *s, struct worker *w)
 {
-	while (s->attached[w->index] > 0)
-		worker_remove_volume(w, s->luns.vol[--s->attached[w->index]]);
+	while (s->attached[w->index] > 0) {
+		struct volume *vol = s->luns.vol[--s->attached[w->index]];
+
+		if (!vol->abandoned)
+			worker_remove_volume(w, vol);
+	}
 }
 
 /* ---- sizes and paths ---- */
@@ -281,7 +285,7 @@ static void server_run_resized(struct reactor_msg *msg)
 
 	/* Before the check: a later change sends another message. */
 	atomic_store(&s->resizing, false);
-	if (!s->ended)
+	if (s->stop_state != SERVER_ENDED)
 		server_measure_volumes(s);
 }
 

@@ -30,7 +30,7 @@ int server_open_records(struct server *s, struct error *e);
 int server_attach_volumes(struct server *s, struct error *e);
 /* Registers their memory with the transports that the workers have by now. */
 int server_register_volumes(struct server *s, struct error *e);
-/* Takes the volumes from @w. Thread: that of the worker, or setup. */
+/* Takes the volumes from @w, but for those that are abandoned. Thread: that of the worker, or setup. */
 void server_detach_volumes(struct server *s, struct worker *w);
 
 /* Tells initiators if @vol has grown. Return: 1: it has grown; 0; -errno: it

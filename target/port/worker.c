@@ -279,14 +279,15 @@ static void *worker_main(void *arg)
 			  strerror(-err));
 		log_exit(EXIT_FAILURE);
 	}
-	w->thread_end(w, w->user);
-	worker_close_on_thread(w);
-	w->ended = true;
+	if (w->thread_end(w, w->user)) {
+		worker_close_on_thread(w);
+		w->ended = true;
+	}
 	return NULL;
 }
 
 int worker_start(struct worker *w,
-		 void (*thread_end)(struct worker *w, void *user), void *user)
+		 bool (*thread_end)(struct worker *w, void *user), void *user)
 {
 	int err;
 

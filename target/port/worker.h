@@ -80,7 +80,7 @@ struct worker {
 	/* worker_start() */
 	bool started;
 	bool ended; /* its thread has closed the transports */
-	void (*thread_end)(struct worker *w, void *user);
+	bool (*thread_end)(struct worker *w, void *user);
 	void *user;
 };
 
@@ -146,10 +146,11 @@ static inline struct xp_mr *worker_volume_mr(const struct worker *w,
 
 /*
  * Starts a thread that runs the reactor. After reactor_stop(), the thread runs
- * @thread_end and closes the transports. Return: 0 or -errno. Thread: setup.
+ * @thread_end. If that returns true, it then closes the transports; false: something
+ * is still in flight. Return: 0 or -errno. Thread: setup.
  */
 int worker_start(struct worker *w,
-		 void (*thread_end)(struct worker *w, void *user), void *user);
+		 bool (*thread_end)(struct worker *w, void *user), void *user);
 
 /* Waits for the thread of worker_start() to end. */
 void worker_join(struct worker *w);

@@ -85,6 +85,10 @@ struct volume {
 	/* Set once: the volume is being removed. Commands that have found it
 	 * continue, new ones do not find it; see scsi_nexus_volume(). */
 	_Atomic bool leaving;
+	/* Set once: the target ends, and the store has not answered. */
+	_Atomic bool abandoned;
+	/* The last look of server_drain.h that has found a command of it. */
+	_Atomic unsigned int busy_at;
 	/* Its commands that nobody waits for, and that the disk still has; private
 	 * to the port, as the next. */
 	_Atomic unsigned int lingering;

@@ -28,6 +28,48 @@ kill -USR1 "$T_TARGET"
 t_check 'it ends when the read is released' wait "$T_TARGET"
 fusermount3 -u "$T/mnt"
 
+# Stores that never answer. One signal ends the target, and its other volumes are closed.
+truncate -s 1M "$T/dead" "$T/alive"
+serves_dead() { # FAULT DIR
+	t_target --control "$T/control" --threads 2 --stop-timeout 1 --state-dir "$T/state" \
+		--pidfile "$T/pid" --backing "$T/dead,name=dead,fault=$1" \
+		--backing "$T/alive,name=alive"
+	mkdir "$T/$2"
+	M=$T/$2
+	t_mount "$URI" "$M"
+}
+mkdir "$T/state"
+puts() { dd if=/dev/zero of="$M/$1" bs=4k seek="$2" count=1 conv=notrunc oflag=direct status=none; }
+ends_without_dead() { # LINE
+	kill "$T_TARGET"
+	t_ends "$T_TARGET"
+	local status=$?
+	fusermount3 -uz "$M"
+	grep error: "$T/target.log"
+	[ $status = 1 ] && ! [ -e "$T/pid" ] && [ "$(grep -c error: "$T/target.log")" = 1 ] &&
+		grep -q "error: volume 'dead'$1" "$T/target.log"
+}
+# begins_anew COUNT: the next start finds so many volumes whose writes may be lost
+begins_anew() {
+	t_target --state-dir "$T/state" --backing "$T/dead,name=dead" --backing "$T/alive,name=alive"
+	t_target_stop TERM
+	cat "$T/target.log"
+	[ "$(grep -c "(dead): .*; writes since its last flush may be lost" "$T/target.log")" = "$1" ] &&
+		! grep 'alive.*may be lost' "$T/target.log"
+}
+serves_dead flush:stuck flushes
+t_check 'both volumes are written' eval 'puts dead 0 && puts alive 0'
+t_check 'one signal ends a target whose store does not answer a flush' ends_without_dead \
+	' could not be flushed: its store has not answered for 1 s; writes since its last flush may be lost, and'
+t_check 'the next one knows that writes may be lost' begins_anew 1
+serves_dead write:stuck:lba=8 writes
+puts dead 1 2>/dev/null &
+t_pids="$t_pids $!"
+t_wait_for 10 grep -q 'is stuck' "$T/target.log"
+t_check 'the same of a write that nobody waits for' ends_without_dead \
+	': its store does not answer commands that nobody waits for any more'
+t_check 'what was answered before is not lost' begins_anew 0
+
 # A store that does not return from close(), when no worker runs any more.
 mkfifo "$T/fifo.close"
 ends_at_once() {
@@ -40,6 +82,12 @@ t_target --pidfile "$T/pid" --backing "hang:$T/fifo"
 kill "$T_TARGET"
 t_check 'a store hangs in its end' t_wait_for 10 grep -q 'stopped$' "$T/target.log"
 t_check 'a second signal ends the target, and its PID file' ends_at_once
+t_target --pidfile "$T/pid" --stop-timeout 1 --backing "hang:$T/fifo"
+kill "$T_TARGET"
+t_ends "$T_TARGET"
+STATUS=$?
+t_check 'nor does the target wait for it for ever' eval \
+	'[ $STATUS = 1 ] && grep -q "does not return from its end" "$T/target.log" && [ ! -e "$T/pid" ]'
 
 # What the target has opened is closed when a signal ends its start.
 truncate -s 1M "$T/disk"

@@ -390,6 +390,8 @@ static void *server_main(void *arg)
 	if (verdict == OPTION_RUN) {
 		log_init("rdma-target", c.opt.log_level);
 		server.code = server_run(&c);
+		/* It ends a target whose process does not end; this one goes on. */
+		alarm(0);
 	}
 	configuration_free(&c);
 	eventfd_write(server.ended_fd, 1);
