@@ -1064,24 +1064,15 @@ void request_abort(struct request *req, enum request_fate fate)
 	request_stop_waiting(req, fate);
 	if (executes)
 		request_linger(req);
-	request_cancel(req, fate);
-	/* Its memory does not count for its initiator any more. */
-	if (executes)
-		request_serve_waiters(w);
-}
-
-void request_cancel(struct request *req, enum request_fate fate)
-{
-	struct worker *w = req->worker;
-
-	request_stop_waiting(req, fate);
-	if (req->state == REQUEST_EXECUTING || req->lingers) {
-		/* After this, @req may be another request. */
+	/* After this, @req may be another request. */
+	if (executes || req->lingers)
 		scsi_task_cancel(&req->task);
-	} else if (request_only_waits(req)) {
+	else if (request_only_waits(req))
 		request_resume(req);
-		request_serve_waiters(w);
-	}
+	else
+		return;
+	/* Its memory does not count for its initiator any more. */
+	request_serve_waiters(w);
 }
 
 /* ---- task management ---- */

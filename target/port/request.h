@@ -134,10 +134,6 @@ void request_start_tmf(struct request *req, uint64_t tag);
  */
 void request_abort(struct request *req, enum request_fate fate);
 
-/* The same, but a command that the disk has ends when the disk no longer has
- * it. */
-void request_cancel(struct request *req, enum request_fate fate);
-
 /* Stops a command: it no longer waits for a buffer, and needs nothing more of
  * the disk. So the end of other requests does not start this one; if it ends this
  * one, that is with @fate. Follow with request_abort(), or with request_drop() and

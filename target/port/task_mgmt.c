@@ -18,7 +18,7 @@
 struct task_mgmt {
 	/* The request of the function: SRP_TSK_MGMT in state MANAGING, or for
 	 * PREEMPT a command in state EXECUTING. NULL for EVICT, and for PREEMPT
-	 * through another target. */
+	 * on a store whose reservations targets share. */
 	struct request *req;
 	struct port *port;
 	struct reactor *home; /* the reactor of that request */
@@ -29,7 +29,7 @@ struct task_mgmt {
 	uint8_t function;
 	uint64_t task_tag;
 	struct srp_port_id *ports; /* PREEMPT: the initiators, port_cnt */
-	/* PREEMPT through another target */
+	/* PREEMPT without req */
 	void (*preempted)(void *user, struct volume *vol, unsigned int cnt);
 	void *user;
 	unsigned int port_cnt;
@@ -139,11 +139,11 @@ static bool part_stops(const struct task_mgmt_part *part,
 	       scsi_task_touches(&req->task, tmf_fenced_volume(part->tm));
 }
 
-/* True: the next initiator, or the end of the volume, must find that the store
- * has nothing of those before. */
+/* True: the end of the volume, or another target that serves the store and knows nothing
+ * of the blocks, must find that the store has nothing of those before. */
 static bool tmf_awaits_the_store(const struct task_mgmt *tm)
 {
-	return tm->function == PREEMPT || tm->function == EVICT;
+	return !tm->req;
 }
 
 /* The initiator of a copy that is only stopped waits for its answer, and the
@@ -157,8 +157,8 @@ static bool part_awaits(const struct task_mgmt_part *part,
 
 /*
  * True: the function no longer waits for a covered request in @state. If its
- * own nexus ends a request, the request must be gone, because the initiator
- * frees its buffers. If another nexus ends it, the disk must no longer have it;
+ * own nexus ends a request, the fabric must no longer have it, because the initiator
+ * frees its buffers. If another nexus ends it, it must only submit nothing any more;
  * its initiator may be dead, and its fabric slow to report that. The same holds
  * for a request that is stopped, whose initiator waits for the answer. If the
  * volume is being removed, all its requests must be gone, because the fabric
@@ -173,9 +173,9 @@ static bool part_is_settled(const struct task_mgmt_part *part,
 		return false;
 	if (state == REQUEST_FREE)
 		return true;
-	if (tm->function == EVICT || (tm->function == PREEMPT && req->given_up))
-		return false;
-	return state == REQUEST_LINGERING || !tm->req ||
+	if (tmf_awaits_the_store(tm))
+		return tm->function == PREEMPT && !req->given_up;
+	return state == REQUEST_LINGERING ||
 	       tmf_nexus_of(req) != tmf_nexus_of(tm->req) ||
 	       part_stops(part, req);
 }
@@ -259,8 +259,6 @@ static void part_end_one(struct task_mgmt_part *part, struct request *req)
 {
 	if (!part_ends(part, req))
 		scsi_task_end_fenced(&req->task);
-	else if (part->tm->function == PREEMPT)
-		request_cancel(req, part_fate(part, req));
 	else
 		request_abort(req, part_fate(part, req));
 }

@@ -16,9 +16,7 @@
  *   LUN RESET         every nexus on the LUN; unit attention 29h/03h for all;
  *                     answered when mode values are the saved ones, and what
  *                     was in a cache that goes off by it is stable
- *   (PREEMPT AND ABORT, which is a command, the nexuses preempted on the LUN;
- *                     it awaits the store, too: a holder of the reservation may
- *                     use another path to it)
+ *   (PREEMPT AND ABORT, which is a command, the nexuses preempted on the LUN)
  *
  * Commands of the nexus that asks end without an answer; the answer to the
  * function returns their credits, or SRP_CRED_REQ on another channel. Commands
@@ -68,8 +66,10 @@ int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
 		      unsigned int cnt);
 
 /*
- * The same for initiators that were preempted through another target: @done is
- * called on worker 0, never from within. Thread: worker 0.
+ * The same for a store whose reservations several targets share, whichever has
+ * preempted. As the others know nothing of the blocks, it also waits until the store has
+ * no change of the initiators. @done is called on worker 0, never from within. Thread:
+ * worker 0.
  */
 int task_mgmt_preempt_volume(struct port *port, struct volume *vol,
 			     const struct srp_port_id *ports, unsigned int cnt,

@@ -100,27 +100,31 @@ T_TEST(write_under_a_reservation_conflicts)
 	end_pair(&p);
 }
 
-/* The fence: when PREEMPT AND ABORT is answered, no write of the preempted
- * nexus is in progress, and none can follow. */
-T_TEST(preempt_and_abort_awaits_what_the_disk_has)
+/* The fence: when PREEMPT AND ABORT is answered, no write of the preempted nexus
+ * follows. Nobody sees the one that the store has come later: its block waits. */
+T_TEST(preempt_and_abort_leaves_what_the_disk_has)
 {
 	struct pair p = reserved();
-	uint64_t old, preempt;
+	uint64_t old, next;
 
 	t_store.hold = true;
 	old = write_block(p.a, 3);
 	assert_int_equal(t_store.held_cnt, 1);
-	preempt = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
-	assert_null(t_ini_rsp(p.b, preempt));
-	rig_release(p.rig);
-	rig_expect_status(p.b, preempt, SCSI_STATUS_GOOD);
-	rig_expect_status(p.a, old, SCSI_STATUS_TASK_ABORTED);
+	rig_expect_status(
+		p.b, reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1),
+		SCSI_STATUS_GOOD);
 	t_store.hold = false;
 	rig_expect_status(p.a, write_block(p.a, 4),
 			  SCSI_STATUS_CHECK_CONDITION); /* unit attention */
 	rig_expect_status(p.a, write_block(p.a, 4),
 			  SCSI_STATUS_RESERVATION_CONFLICT);
 	rig_expect_status(p.b, write_block(p.b, 4), SCSI_STATUS_GOOD);
+	next = write_block(p.b, 3);
+	assert_null(t_ini_rsp(p.b, next));
+	rig_release(p.rig);
+	rig_expect_status(p.b, next, SCSI_STATUS_GOOD);
+	/* Its data is in its IU: it keeps its credit until now. */
+	rig_expect_status(p.a, old, SCSI_STATUS_TASK_ABORTED);
 	end_pair(&p);
 }
 
@@ -163,44 +167,45 @@ T_TEST(preempt_and_abort_spares_other_luns_and_nexuses)
 	end_pair(&p);
 }
 
-/* A preempted nexus registers again and preempts the other one. Neither may
- * wait for the other, or both could wait for ever. */
+/* A preempted nexus registers again and preempts the other one. */
 T_TEST(two_that_preempt_each_other_do_not_wait)
 {
 	struct pair p = reserved();
-	uint64_t first, second;
 
 	t_store.hold = true;
 	write_block(p.a, 3);
-	first = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
+	rig_expect_status(
+		p.b, reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1),
+		SCSI_STATUS_GOOD);
 	rig_clear_ua(p.a, RIG_DISK, NULL);
 	rig_expect_status(p.a, reserve_out(p.a, REGISTER_AND_IGNORE, 0, 0, 1),
 			  SCSI_STATUS_GOOD);
-	second = reserve_out(p.a, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 1, 2);
-	rig_expect_status(p.a, second, SCSI_STATUS_GOOD);
-	assert_null(t_ini_rsp(p.b, first));
+	rig_expect_status(
+		p.a, reserve_out(p.a, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 1, 2),
+		SCSI_STATUS_GOOD);
 	rig_release(p.rig);
-	rig_expect_status(p.b, first, SCSI_STATUS_GOOD);
 	t_store.hold = false;
 	end_pair(&p);
 }
 
-/* The preempted nexus may be gone. The target waits for its commands all the
- * same. */
+/* The preempted nexus may be gone. */
 T_TEST(preempt_and_abort_of_a_nexus_that_is_gone)
 {
 	struct pair p = reserved();
-	uint64_t preempt;
+	uint64_t next;
 
 	t_store.hold = true;
 	write_block(p.a, 3);
 	xp_close(p.a->xp);
 	rig_settle(p.rig);
-	preempt = reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1);
-	assert_null(t_ini_rsp(p.b, preempt));
-	rig_release(p.rig);
-	rig_expect_status(p.b, preempt, SCSI_STATUS_GOOD);
+	rig_expect_status(
+		p.b, reserve_out(p.b, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1),
+		SCSI_STATUS_GOOD);
+	next = write_block(p.b, 3);
+	assert_null(t_ini_rsp(p.b, next));
 	t_store.hold = false;
+	rig_release(p.rig);
+	rig_expect_status(p.b, next, SCSI_STATUS_GOOD);
 	end_pair(&p);
 }
 
