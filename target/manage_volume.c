@@ -2,9 +2,13 @@
 #include "target/manage_volume.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "target/control/config.h"
@@ -12,6 +16,9 @@
 #include "target/port/task_mgmt.h"
 #include "target/server_stop.h"
 #include "target/server_volumes.h"
+
+/* Seconds. After this, a removal is answered, although the store has not. */
+#define MANAGE_LEAVE_S 2
 
 /* ---- states of a volume ---- */
 
@@ -39,13 +46,17 @@ struct manage_volume {
 	sem_t done;	       /* posted when worker 0 is done */
 	struct task_mgmt_eviction eviction;
 	struct reactor_msg job_ended;
-	struct block_cmd flush;
 	int res;
+	/* Of a volume that leaves: posted when the store is closed. */
+	atomic_bool is_late;
+	sem_t closed;
+	atomic_uint
+		users; /* the thread that removes it, and manage_leave_main() */
 };
 
 /* Volumes that go together. */
 struct manage_leavers {
-	struct manage_volume *vols;
+	struct manage_volume **vols;
 	size_t cnt;
 	bool force;
 };
@@ -143,10 +154,43 @@ static void manage_advise_given(struct manage_volume *v)
 				 "rdma-ctl volume add, apply and reload do");
 }
 
+/* What its store still has may land in the blocks of the new volume. */
+static void manage_run_check_leaving(struct server *s, void *arg)
+{
+	struct manage_volume *v = arg;
+
+	v->res = 0;
+	for (unsigned int i = 0; i < s->leaving_cnt && !v->res; i++) {
+		const struct volume *vol = s->leaving[i];
+
+		if (!strcmp(vol->name, v->spec->name) ||
+		    (v->spec->store->location != BACKEND_AT_SIZE &&
+		     !strcmp(vol->path, v->spec->path)))
+			v->res = error_set(
+				&v->e, -EBUSY,
+				"volume '%s' (%s) was removed, but its store has not "
+				"answered yet; try again when it has",
+				vol->name, vol->path);
+	}
+	if (!v->res && s->luns.cnt + s->leavers >= LUNS_MAX)
+		v->res = error_set(
+			&v->e, -EBUSY,
+			"the stores of removed volumes have not answered yet");
+}
+
+static int manage_check_leaving(struct manage_volume *v)
+{
+	int err = server_call(v->s, manage_run_check_leaving, v);
+
+	return err ? error_set(&v->e, err, "the target is stopping") : v->res;
+}
+
 static int manage_open(struct manage_volume *v)
 {
 	int err = manage_check_plugins(v);
 
+	if (!err)
+		err = manage_check_leaving(v);
 	if (err)
 		return err;
 	err = volume_open(v->spec, v->lun, v->s->target.text, &v->vol, &v->e);
@@ -223,7 +267,7 @@ static void manage_evicted(struct task_mgmt_eviction *ev)
 static int manage_check_users(struct manage_leavers *l, struct server *s)
 {
 	for (size_t i = 0; i < l->cnt && !l->force; i++) {
-		struct manage_volume *v = &l->vols[i];
+		struct manage_volume *v = l->vols[i];
 		const char *user = port_volume_user(&s->port, v->vol);
 
 		if (user)
@@ -240,14 +284,14 @@ static int manage_check_users(struct manage_leavers *l, struct server *s)
 static int manage_prepare_evictions(struct manage_leavers *l, struct server *s)
 {
 	for (size_t i = 0; i < l->cnt; i++) {
-		struct manage_volume *v = &l->vols[i];
+		struct manage_volume *v = l->vols[i];
 		int err =
 			task_mgmt_evict_prepare(&s->port, v->vol, &v->eviction);
 
 		if (!err)
 			continue;
 		while (i-- > 0)
-			task_mgmt_evict_forget(&l->vols[i].eviction);
+			task_mgmt_evict_forget(&l->vols[i]->eviction);
 		return v->res = error_set(&v->e, err, "out of memory");
 	}
 	return 0;
@@ -258,9 +302,11 @@ static void manage_begin_eviction(struct manage_volume *v)
 	v->vol->leaving = true;
 	volume_status_look(v->vol);
 	v->s->leaving[v->s->leaving_cnt++] = v->vol;
+	v->s->leavers++;
 	v->eviction.done = manage_evicted;
 	task_mgmt_evict(&v->eviction);
 	port_volume_leaves(&v->s->port, v->vol);
+	manage_count_attached(v->s);
 	server_end_preempted(v->s, v->vol);
 }
 
@@ -271,7 +317,7 @@ static void manage_run_evict(struct server *s, void *arg)
 	if (manage_check_users(l, s) || manage_prepare_evictions(l, s))
 		return;
 	for (size_t i = 0; i < l->cnt; i++)
-		manage_begin_eviction(&l->vols[i]);
+		manage_begin_eviction(l->vols[i]);
 }
 
 static void manage_job_ended(struct reactor_msg *msg)
@@ -279,28 +325,83 @@ static void manage_job_ended(struct reactor_msg *msg)
 	sem_post(&container_of(msg, struct manage_volume, job_ended)->done);
 }
 
+/* A flush; it may be answered when nobody waits for it any more. */
+struct manage_flush {
+	struct block_cmd cmd;
+	struct server *s;
+	struct volume *vol;
+	sem_t done;
+	atomic_uint users; /* who waits, and the store */
+};
+
+static void manage_flush_put(struct manage_flush *f)
+{
+	if (atomic_fetch_sub(&f->users, 1) > 1)
+		return;
+	sem_destroy(&f->done);
+	free(f);
+}
+
 static void manage_flush_done(struct block_cmd *cmd)
 {
-	struct manage_volume *v =
-		container_of(cmd, struct manage_volume, flush);
+	struct manage_flush *f = container_of(cmd, struct manage_flush, cmd);
 
-	v->res = cmd->res;
-	sem_post(&v->done);
+	/* The removal of the volume waits for this. */
+	atomic_fetch_sub(&f->vol->managed, 1);
+	sem_post(&f->done);
+	manage_flush_put(f);
 }
 
 static void manage_run_flush(struct server *s, void *arg)
 {
-	struct manage_volume *v = arg;
+	struct manage_flush *f = arg;
 
-	v->flush = (struct block_cmd){
-		.dev = &v->vol->dev,
+	f->cmd = (struct block_cmd){
+		.dev = &f->vol->dev,
 		.worker = &s->workers[0].block,
 		.kind = BLOCK_CMD_FLUSH,
 		.buf_index = -1,
 		.done = manage_flush_done,
 	};
-	if (block_start(&v->flush))
-		manage_flush_done(&v->flush);
+	atomic_fetch_add(&f->vol->managed, 1);
+	atomic_fetch_add(&f->users, 1);
+	if (block_start(&f->cmd))
+		manage_flush_done(&f->cmd);
+}
+
+/* False: not within @seconds; 0: it waits for ever. */
+static bool manage_wait_for(sem_t *sem, unsigned int seconds)
+{
+	struct timespec until;
+	int err;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	do
+		err = seconds ? sem_timedwait(sem, &until) : sem_wait(sem);
+	while (err && errno == EINTR);
+	return !err;
+}
+
+/* 0 or -errno; -ETIMEDOUT: the store has not answered. */
+static int manage_flush_store(struct server *s, struct volume *vol,
+			      unsigned int seconds)
+{
+	struct manage_flush *f = calloc(1, sizeof(*f));
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	f->s = s;
+	f->vol = vol;
+	f->users = 1;
+	sem_init(&f->done, /* pshared= */ 0, 0);
+	err = server_call(s, manage_run_flush, f);
+	if (!err)
+		err = manage_wait_for(&f->done, seconds) ? f->cmd.res
+							 : -ETIMEDOUT;
+	manage_flush_put(f);
+	return err;
 }
 
 /* A job may have been running. A flush that fails does not keep the volume. */
@@ -313,11 +414,7 @@ static void manage_flush(struct manage_volume *v)
 	v->job_ended.run = manage_job_ended;
 	volume_job_await(vol, &v->s->workers[0].block, &v->job_ended);
 	manage_wait(v);
-	v->res = 0;
-	if (server_needs_flush(vol)) {
-		server_call(v->s, manage_run_flush, v);
-		manage_wait(v);
-	}
+	v->res = server_needs_flush(vol) ? manage_flush_store(v->s, vol, 0) : 0;
 	if (v->res == 0)
 		flush_record_flushed(&vol->dev.record);
 	else
@@ -342,7 +439,11 @@ static void manage_run_hide(struct server *s, void *arg)
 
 	port_volume_gone(&s->port, v->vol);
 	manage_end_leaving(s, v->vol);
-	manage_count_attached(s);
+}
+
+static void manage_run_left(struct server *s, void *arg)
+{
+	server_volume_left(s);
 }
 
 /* Makes one step on the way to @to. Returns 0, or -errno with the reason in
@@ -382,6 +483,21 @@ static void manage_volume_init(struct manage_volume *v, struct manage *m)
 {
 	*v = (struct manage_volume){ .m = m, .s = m->server };
 	sem_init(&v->done, /* pshared= */ 0, 0);
+	sem_init(&v->closed, /* pshared= */ 0, 0);
+}
+
+static void manage_volume_fini(struct manage_volume *v)
+{
+	sem_destroy(&v->done);
+	sem_destroy(&v->closed);
+}
+
+static void manage_volume_put(struct manage_volume *v)
+{
+	if (atomic_fetch_sub(&v->users, 1) > 1)
+		return;
+	manage_volume_fini(v);
+	free(v);
 }
 
 /* From the store to the initiators. */
@@ -405,13 +521,43 @@ static int manage_bring(struct manage_volume *v)
 	return err;
 }
 
-/* From the initiators back to the store, which the caller closes. */
-static void manage_take(struct manage_volume *v)
+/* From the initiators back to the store, which may take long to answer. */
+static void *manage_leave_main(void *arg)
 {
+	struct manage_volume *v = arg;
+	char name[sizeof(v->vol->name)];
+	struct log_about about = { .volume = name };
+
 	v->state = MANAGE_SERVED;
 	v->attached = v->s->worker_cnt;
 	while (v->state != MANAGE_CLOSED)
 		manage_volume_step(v);
+	snprintf(name, sizeof(name), "%s", v->vol->name);
+	about.lun = v->vol->lun;
+	volume_close(v->vol);
+	if (v->is_late)
+		log_event(LOG_NOTICE, &about,
+			  "volume '%s', which was removed: its store is closed "
+			  "now",
+			  name);
+	server_call(v->s, manage_run_left, NULL);
+	sem_post(&v->closed);
+	manage_volume_put(v);
+	return NULL;
+}
+
+/* Returns whether the store is closed already. */
+static bool manage_leave(struct manage_volume *v)
+{
+	pthread_t thread;
+
+	atomic_fetch_add(&v->users, 1);
+	if (pthread_create(&thread, NULL, manage_leave_main, v))
+		manage_leave_main(v);
+	else
+		pthread_detach(thread);
+	v->is_late = !manage_wait_for(&v->closed, MANAGE_LEAVE_S);
+	return !v->is_late;
 }
 
 /* ---- volumes ---- */
@@ -503,7 +649,7 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		return manage_refuse_volume(f, name, "lun",
 					    "all 256 LUNs are taken");
 	err = manage_bring(&v);
-	sem_destroy(&v.done);
+	manage_volume_fini(&v);
 	if (err)
 		return manage_refuse_volume(f, name, "", v.e.text);
 	m->lun_was_used[v.lun] = true;
@@ -543,15 +689,17 @@ int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e)
 	if (err) {
 		*e = v.e;
 	} else {
-		server_call(v.s, manage_run_flush, &v);
-		manage_wait(&v);
+		err = manage_flush_store(v.s, vol, v.s->opt->stop_timeout_s);
 		manage_end(&v);
-		err = v.res;
-		if (err)
+		if (err == -ETIMEDOUT)
+			error_set(e, err,
+				  "its store has not answered a flush for %u s",
+				  v.s->opt->stop_timeout_s);
+		else if (err)
 			error_set(e, err, "it cannot be flushed: %s",
 				  strerror(-err));
 	}
-	sem_destroy(&v.done);
+	manage_volume_fini(&v);
 	return err;
 }
 
@@ -560,7 +708,7 @@ int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e)
 static void manage_leavers_free(struct manage_leavers *l)
 {
 	for (size_t i = 0; i < l->cnt; i++)
-		sem_destroy(&l->vols[i].done);
+		manage_volume_put(l->vols[i]);
 	free(l->vols);
 }
 
@@ -573,22 +721,48 @@ static bool manage_find_leavers(struct manage *m, const json_t *names,
 		return manage_refuse(f, "target", "", "out of memory");
 	for (size_t i = 0; i < json_array_size(names); i++) {
 		const char *name = json_string_value(json_array_get(names, i));
+		struct manage_volume *v = malloc(sizeof(*v));
 
-		manage_volume_init(&l->vols[i], m);
-		l->cnt++;
-		l->vols[i].vol = manage_served(m, name);
-		if (!l->vols[i].vol)
+		if (!v)
+			return manage_refuse(f, "target", "", "out of memory");
+		manage_volume_init(v, m);
+		v->users = 1;
+		l->vols[l->cnt++] = v;
+		v->vol = manage_served(m, name);
+		if (!v->vol)
 			return manage_refuse_unknown(f, name);
 	}
 	return true;
+}
+
+static void manage_run_check_users(struct server *s, void *arg)
+{
+	manage_check_users(arg, s);
+}
+
+/* True: worker 0 has refused one of them. */
+static bool manage_refuse_leaver(const struct manage_leavers *l,
+				 struct manage_fault *f)
+{
+	for (size_t i = 0; i < l->cnt; i++) {
+		const struct manage_volume *v = l->vols[i];
+
+		if (v->res)
+			return !manage_refuse_volume(f, v->vol->name, "",
+						     v->e.text);
+	}
+	return false;
 }
 
 /* While they are still served. */
 static bool manage_flush_leavers(struct manage *m, struct manage_leavers *l,
 				 struct manage_fault *f)
 {
+	server_call(m->server, manage_run_check_users, l);
+	if (manage_refuse_leaver(l, f))
+		return false;
 	for (size_t i = 0; i < l->cnt && !l->force; i++) {
-		struct manage_volume *v = &l->vols[i];
+		struct manage_volume *v = l->vols[i];
 		int err = manage_flush_volume(m, v->vol, &v->e);
 
 		if (!err)
@@ -604,33 +778,34 @@ static bool manage_flush_leavers(struct manage *m, struct manage_leavers *l,
 
 static void manage_remove_leaver(struct manage *m, struct manage_volume *v)
 {
+	char name[sizeof(v->vol->name)];
 	struct log_about about = volume_about(v->vol, "volume-removed");
+	const char *rest;
 
-	manage_take(v);
-	log_event(LOG_NOTICE, &about, "volume '%s' is not served any more",
-		  v->vol->name);
-	manage_forget_volume(m, v->vol->name);
+	snprintf(name, sizeof(name), "%s", v->vol->name);
+	about.volume = name;
+	rest = manage_leave(v)
+		       ? ""
+		       : "; its store has not answered yet, and is closed "
+			 "when it does";
+	log_event(LOG_NOTICE, &about, "volume '%s' is not served any more%s",
+		  name, rest);
+	manage_forget_volume(m, name);
 }
 
 static bool manage_remove_leavers(struct manage *m, struct manage_leavers *l,
 				  struct manage_fault *f)
 {
-	const struct manage_volume *refused = NULL;
+	bool refused;
 	int err = server_call_begin(m->server);
 
 	if (err)
 		return manage_refuse_end(f);
 	server_call(m->server, manage_run_evict, l);
+	refused = manage_refuse_leaver(l, f);
 	for (size_t i = 0; i < l->cnt && !refused; i++)
-		refused = l->vols[i].res ? &l->vols[i] : NULL;
-	if (refused)
-		manage_refuse_volume(f, refused->vol->name, "",
-				     refused->e.text);
-	for (size_t i = 0; i < l->cnt && !refused; i++)
-		manage_remove_leaver(m, &l->vols[i]);
+		manage_remove_leaver(m, l->vols[i]);
 	server_call_end(m->server);
-	for (size_t i = 0; i < l->cnt && !refused; i++)
-		volume_close(l->vols[i].vol);
 	return !refused;
 }
 

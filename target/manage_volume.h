@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Adds and removes volumes while the target runs. The thread that requests the
- * change moves the volume through its states (enum manage_volume_state). It
- * opens and closes the store, which may block. The workers do all other steps
+ * change moves the volume through its states (enum manage_volume_state); for a removal,
+ * another one does. It opens and closes the store, which may block. The workers do all other steps
  * by message: each attaches and detaches the volume, and worker 0 shows it to
  * initiators, or hides it.
  *
@@ -29,7 +29,8 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		       json_t **ret_vol, struct manage_fault *f);
 /* Removes it. Refused while an initiator sees the volume, or if the volume
  * cannot be flushed. With @force, ends all commands first, and only logs a
- * flush that fails. */
+ * flush that fails. True: it is gone for initiators. A thread of its own closes the
+ * store, when it has answered. */
 bool manage_remove_volume(struct manage *m, const char *name, bool force,
 			  struct manage_fault *f);
 /* The same for all volumes of @names: all of them go, or, when one is refused, none. (If

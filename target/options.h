@@ -15,8 +15,8 @@
 
 #define OPTIONS_LISTENS_MAX 16
 
-/* Initiators wait for a flush no longer than this: 60 s for Linux. Three of these, and the
- * 10 s that channels have to end, are less than TimeoutStopSec= of the unit. */
+/* Initiators wait for a flush no longer than this: 60 s for Linux. TimeoutStopSec= of the
+ * unit is longer than the five steps of the end (server_stop.h), and 10 s for channels. */
 #define OPTIONS_STOP_TIMEOUT_S 90
 
 #define OPTIONS_BUFFERS_DEFAULT (32u << 20)

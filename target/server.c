@@ -427,7 +427,7 @@ static int server_open_stores(struct server *s, struct error *e)
 static bool server_worker_ended(struct worker *w, void *user)
 {
 	server_detach_volumes(user, w);
-	return !server_has_abandoned(user);
+	return !((const struct server *)user)->abandons;
 }
 
 static int server_start_threads(struct server *s, struct error *e)
@@ -535,8 +535,6 @@ static int server_get_ready(struct server *s, struct error *e)
 /* Undoes all steps, also if only some of them were done. */
 static void server_tear_down(struct server *s)
 {
-	bool abandoned;
-
 	server_let_signals_end(s);
 	heartbeat_end(s);
 	responder_close(s);
@@ -553,8 +551,7 @@ static void server_tear_down(struct server *s)
 	for (unsigned int i = 1; i < s->worker_cnt; i++)
 		worker_join(&s->workers[i]);
 	heartbeat_free(s);
-	abandoned = server_has_abandoned(s);
-	if (s->port.workers && !abandoned)
+	if (s->port.workers && !s->abandons)
 		port_fini(&s->port);
 	for (unsigned int i = 0; i < s->worker_cnt; i++)
 		server_detach_volumes(s, &s->workers[i]);
@@ -564,7 +561,7 @@ static void server_tear_down(struct server *s)
 		if (!s->luns.vol[i]->abandoned)
 			volume_close(s->luns.vol[i]);
 	}
-	if (abandoned) {
+	if (s->abandons) {
 		pidfile_remove(&s->pidfile);
 		log_exit(EXIT_FAILURE);
 	}

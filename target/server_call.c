@@ -31,6 +31,9 @@ void server_calls_open(struct server *s)
 void server_calls_close(struct server *s)
 {
 	server_calls_set_open(s, false);
+	/* Those that were waiting have left. */
+	pthread_mutex_lock(&s->calls.callers);
+	pthread_mutex_unlock(&s->calls.callers);
 }
 
 static void server_run_call(struct reactor_msg *msg)

@@ -98,6 +98,8 @@ struct server {
 	 * run. */
 	struct volume *leaving[LUNS_MAX];
 	unsigned int leaving_cnt;
+	unsigned int
+		leavers; /* the same, and those whose stores are being closed */
 	/* The worker has attached this many volumes, the first ones. */
 	unsigned int attached[WORKERS_MAX];
 	struct port port;
@@ -136,6 +138,7 @@ struct server {
 
 	struct last_flush flushes[LUNS_MAX];
 	unsigned int flushes_left;
+	bool abandons; /* the stores of some volumes may still use them */
 	struct stop_msg stops[WORKERS_MAX];
 	struct server_drain drain;
 };

@@ -91,7 +91,7 @@ static void server_log_failed_flush(struct last_flush *f, const char *why)
 /* Nothing of @vol is closed any more: the store may still use it. */
 static void server_abandon(struct last_flush *f)
 {
-	f->server->exit_code = 1;
+	f->server->abandons = true;
 	f->vol->abandoned = true;
 }
 
@@ -109,6 +109,23 @@ static void server_give_up_flush(struct last_flush *f)
 	server_flush_settled(f);
 }
 
+static void server_give_up_leavers(struct server *s)
+{
+	for (unsigned int i = 0; i < s->leaving_cnt; i++) {
+		struct volume *vol = s->leaving[i];
+		struct log_about about = volume_about(vol, "volume-error");
+
+		flush_record_end(&vol->dev.record, 0, -ETIMEDOUT);
+		log_event(
+			LOG_ERROR, &about,
+			"volume '%s', which was removed: its store has not answered "
+			"for %u s; writes since its last flush may be lost",
+			vol->name, s->opt->stop_timeout_s);
+	}
+	s->abandons |= s->leavers > 0;
+	s->flushes_left -= s->leavers;
+}
+
 static void server_give_up_flushes(struct server *s)
 {
 	unsigned int cnt = s->luns.cnt;
@@ -118,6 +135,8 @@ static void server_give_up_flushes(struct server *s)
 		if (s->flushes[i].awaited)
 			server_give_up_flush(&s->flushes[i]);
 	}
+	if (s->stop_state == SERVER_FLUSHES_LAST)
+		server_give_up_leavers(s);
 	server_stop_settled(s);
 }
 
@@ -194,7 +213,7 @@ static void server_flush_first(struct server *s)
 static void server_flush_last(struct server *s)
 {
 	server_stop_enter(s, SERVER_FLUSHES_LAST);
-	s->flushes_left = 1; /* this function's own */
+	s->flushes_left = 1 + s->leavers; /* this function's own */
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
 		struct last_flush *f = &s->flushes[i];
 
@@ -245,13 +264,11 @@ static bool server_is_quiet(const struct server *s)
 	return true;
 }
 
-bool server_has_abandoned(const struct server *s)
+void server_volume_left(struct server *s)
 {
-	for (unsigned int i = 0; i < s->luns.cnt; i++) {
-		if (s->luns.vol[i]->abandoned)
-			return true;
-	}
-	return false;
+	s->leavers--;
+	if (s->stop_state == SERVER_FLUSHES_LAST)
+		server_stop_settled(s);
 }
 
 /* Initiators are still logged in. */
@@ -307,8 +324,11 @@ void server_stop_look(struct server *s)
 			server_leave_changes(s);
 		return;
 	case SERVER_DRAINS:
-		if (s->port.login_cnt || !(is_late || server_is_quiet(s)))
+		if (s->port.login_cnt ||
+		    !(is_late || (s->abandons && server_is_quiet(s))))
 			return;
+		/* The port still has channels. */
+		s->abandons = true;
 		server_abandon_busy(s);
 		server_flush_last(s);
 		return;

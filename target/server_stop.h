@@ -22,8 +22,8 @@ void server_end_change(struct server *s);
 /* Each second while the target ends: goes on without the stores that do not answer. */
 void server_stop_look(struct server *s);
 
-/* True if not everything can be closed. Thread: any, after the workers were stopped. */
-bool server_has_abandoned(const struct server *s);
+/* The store of a volume that was removed is closed. */
+void server_volume_left(struct server *s);
 
 /* True if @vol may have writes that only a flush makes stable. */
 bool server_needs_flush(const struct volume *vol);

@@ -70,6 +70,21 @@ t_check 'the same of a write that nobody waits for' ends_without_dead \
 	': its store does not answer commands that nobody waits for any more'
 t_check 'what was answered before is not lost' begins_anew 0
 
+# A volume is removed while a write of it is stuck.
+serves_dead write:stuck:lba=8 removed
+puts dead 1 2>/dev/null &
+t_pids="$t_pids $!"
+t_wait_for 10 grep -q 'is stuck' "$T/target.log"
+t_refused 'a volume in use is not removed' 'is logged in' ctl volume remove dead
+t_check 'by force, it is' ctl volume remove --force dead
+t_check 'the log says what is left' grep -q 'is not served any more; its store has not answered' \
+	"$T/target.log"
+t_refused 'its file is not added again' 'was removed, but its store has not answered' \
+	ctl volume add "$T/dead"
+t_check 'another volume is written, and flushed' dd if=/dev/zero of="$M/alive" bs=4k count=1 \
+	conv=notrunc,fsync status=none
+t_check 'one signal ends the target all the same' ends_without_dead ', which was removed: its store'
+
 # A store that does not return from close(), when no worker runs any more.
 mkfifo "$T/fifo.close"
 ends_at_once() {

@@ -15,13 +15,16 @@
 
 /* ---- the target ---- */
 
-/* A volume in memory, and two of files, which initiator 1 sees. */
+/* A volume in memory, and two of files. Initiator 1 sees all but the last. */
 static int start(void **state)
 {
 	static const char *const args[] = {
-		"--backing", "ram:1M,name=a",
-		"--backing", "file,name=f,removable,serial=S",
-		"--backing", "other,name=bad,removable,fault=flush:error",
+		"--backing",
+		"ram:1M,name=a",
+		"--backing",
+		"file,name=f,removable,serial=S",
+		"--backing",
+		"other,name=bad,removable,fault=flush:error,allow=10.0.0.9",
 		NULL
 	};
 

@@ -313,6 +313,43 @@ T_TEST(events_are_followed)
 	t_server_end(SIGTERM);
 }
 
+/* ---- stores that do not answer ---- */
+
+/* Whether "x" is added; else the reason, in *ret_why. */
+static bool add_x(const char **ret_why)
+{
+	const json_t *answer =
+		t_server_call("AddVolume", t_json("{'volume': 'file,name=x'}"));
+	const json_t *parameters = t_json_at(answer, "parameters");
+
+	*ret_why = json_string_value(json_object_get(parameters, "reason"));
+	return !*ret_why;
+}
+
+/* The last flush of the volume is not answered. */
+T_TEST(removal_does_not_wait_for_a_dead_store)
+{
+	static const char *const args[] = { "--backing", "ram:1M,name=a",
+					    "--backing",
+					    "file,name=x,fault=flush:stuck",
+					    NULL };
+	const char *why;
+
+	t_server_start(args);
+	t_server_ask("RemoveVolume", t_json("{'name': 'x', 'force': true}"));
+	expect_log("'x' is not served any more; its store has not answered");
+	t_json_expect(t_server_ask("ListVolumes", NULL), "volumes.0.name",
+		      "'a'");
+	t_json_expect(t_server_ask("ListVolumes", NULL), "volumes.1", NULL);
+	assert_false(add_x(&why));
+	assert_non_null(strstr(why, "was removed, but its store has not"));
+	t_server_ask("AddVolume", t_json("{'volume': 'ram:1M,name=b'}"));
+	t_server_signal(SIGUSR1);
+	t_server_await_log("its store is closed now");
+	assert_true(add_x(&why));
+	assert_int_equal(t_server_end(SIGTERM), 0);
+}
+
 /* ---- transports ---- */
 
 T_TEST(without_a_device_the_target_uses_tcp)
