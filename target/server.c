@@ -414,7 +414,7 @@ static int server_open_stores(struct server *s, struct error *e)
 	struct start_signals signals;
 	int err;
 
-	start_signals_begin(&signals);
+	start_signals_begin(&signals, &s->opening);
 	err = server_use_state(s, server_open_id, e);
 	if (!err)
 		err = server_open_volumes(s, e);

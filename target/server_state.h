@@ -16,6 +16,7 @@
 #include "target/options.h"
 #include "target/port/port.h"
 #include "target/scsi/target_id.h"
+#include "target/start_signals.h"
 
 /* The end of the target. server_stop_enter() makes every change. */
 enum server_stop_state {
@@ -91,6 +92,7 @@ struct server_calls {
 
 struct server {
 	const struct target_options *opt;
+	start_signals_store opening; /* at the start */
 	struct worker workers[WORKERS_MAX];
 	unsigned int worker_cnt; /* workers that are open */
 	struct lun_map luns;

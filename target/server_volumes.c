@@ -108,8 +108,10 @@ int server_open_volumes(struct server *s, struct error *e)
 
 	server_choose_luns(s->opt, numbers);
 	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
+		s->opening = s->opt->backing_texts[i];
 		err = volume_open(&s->opt->backings[i], numbers[i],
 				  s->target.text, &luns->vol[i], e);
+		s->opening = NULL;
 		if (err) {
 			luns->vol[i] = NULL;
 			return err;

@@ -3,10 +3,13 @@
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file_lock.h"
 #include "base/log.h"
+
+#define START_SIGNALS_LOOK_S 3
 
 /* No PID file is there yet. */
 static void start_signals_take(struct start_signals *w, int sig)
@@ -30,8 +33,24 @@ static bool start_signals_is_end(const struct start_signals *w,
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == w;
 }
 
+/* Once for each store that two looks have found. */
+static void start_signals_look(struct start_signals *w)
+{
+	const char *store = atomic_load(w->opening);
+
+	if (store && store == w->seen && store != w->told) {
+		w->told = store;
+		log_warn(
+			"%s: its store does not open; the target serves nothing "
+			"before that",
+			store);
+	}
+	w->seen = store;
+}
+
 static void *start_signals_main(void *arg)
 {
+	const struct timespec pause = { .tv_sec = START_SIGNALS_LOOK_S };
 	siginfo_t info = { .si_code = SI_USER };
 	sigset_t set;
 
@@ -39,16 +58,17 @@ static void *start_signals_main(void *arg)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	while (!start_signals_is_end(arg, &info)) {
-		if (sigwaitinfo(&set, &info) > 0 &&
-		    !start_signals_is_end(arg, &info))
+		if (sigtimedwait(&set, &info, &pause) <= 0)
+			start_signals_look(arg);
+		else if (!start_signals_is_end(arg, &info))
 			start_signals_take(arg, info.si_signo);
 	}
 	return NULL;
 }
 
-void start_signals_begin(struct start_signals *w)
+void start_signals_begin(struct start_signals *w, start_signals_store *opening)
 {
-	w->first = 0;
+	*w = (struct start_signals){ .opening = opening };
 	w->has_thread =
 		!pthread_create(&w->thread, NULL, start_signals_main, w);
 }

@@ -132,6 +132,8 @@ has_blocked() { # SIGTERM; the shell blocks it, too, until it runs the program
 		[ $((0x$(sed -n 's/^SigBlk:[^0-9a-f]*//p' "/proc/$T_TARGET/status") & 0x4000)) != 0 ]
 }
 t_wait_for 10 has_blocked
+t_check 'the log says which store does not open' \
+	t_wait_for 10 grep -q "warning: hang:$T/fifo: its store does not open" "$T/target.log"
 kill "$T_TARGET"
 t_check 'a signal is told of while a store opens' \
 	t_wait_for 10 grep -q 'a second signal stops at once' "$T/target.log"
