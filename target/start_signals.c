@@ -9,7 +9,9 @@
 #include "base/file_lock.h"
 #include "base/log.h"
 
-#define START_SIGNALS_LOOK_S 3
+#define START_SIGNALS_LOOK_S 4
+/* More than FILE_LOCK_ENDING_MS: a file may be in use. */
+#define START_SIGNALS_LOOKS 5
 
 /* No PID file is there yet. */
 static void start_signals_take(struct start_signals *w, int sig)
@@ -33,19 +35,19 @@ static bool start_signals_is_end(const struct start_signals *w,
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == w;
 }
 
-/* Once for each store that two looks have found. */
+/* Once for each store that this many looks have found. */
 static void start_signals_look(struct start_signals *w)
 {
 	const char *store = atomic_load(w->opening);
 
-	if (store && store == w->seen && store != w->told) {
-		w->told = store;
+	if (store != w->seen)
+		w->looks = 0;
+	w->seen = store;
+	if (store && ++w->looks == START_SIGNALS_LOOKS)
 		log_warn(
 			"%s: its store does not open; the target serves nothing "
 			"before that",
 			store);
-	}
-	w->seen = store;
 }
 
 static void *start_signals_main(void *arg)

@@ -21,7 +21,7 @@ struct start_signals {
 	start_signals_store *opening;
 	/* of the thread alone */
 	const char *seen;
-	const char *told;
+	unsigned int looks; /* that have found it */
 	pthread_t thread;
 	bool has_thread;
 	int first; /* the signal that has come; 0: none */

@@ -133,7 +133,7 @@ has_blocked() { # SIGTERM; the shell blocks it, too, until it runs the program
 }
 t_wait_for 10 has_blocked
 t_check 'the log says which store does not open' \
-	t_wait_for 10 grep -q "warning: hang:$T/fifo: its store does not open" "$T/target.log"
+	t_wait_for 30 grep -q "warning: hang:$T/fifo: its store does not open" "$T/target.log"
 kill "$T_TARGET"
 t_check 'a signal is told of while a store opens' \
 	t_wait_for 10 grep -q 'a second signal stops at once' "$T/target.log"
