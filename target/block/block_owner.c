@@ -277,13 +277,6 @@ static void owner_get_or_wait(struct block_owner *owner)
 
 /* ---- the functions of the header ---- */
 
-/* It has no blocks, so it is nothing if it does not ask. */
-static bool owner_hears(struct block_owner *owner)
-{
-	owner->state = BLOCK_OWNER_NONE;
-	return owner_is_heard(owner);
-}
-
 bool block_owner_hear(struct block_owner *owner,
 		      void (*heard)(struct block_owner *owner))
 {
@@ -291,7 +284,7 @@ bool block_owner_hear(struct block_owner *owner,
 	owner->reads = owner->heard = false;
 	owner->has = heard;
 	list_init(&owner->wait_node);
-	return owner_hears(owner);
+	return owner_is_heard(owner);
 }
 
 void block_sender_init(struct block_sender *sender,
@@ -322,6 +315,13 @@ static bool owner_was_heard(struct block_owner *owner)
 	return owner->state == BLOCK_OWNER_HAS;
 }
 
+/* It has no blocks, so it is nothing if it does not ask. */
+static bool owner_without_blocks_was_heard(struct block_owner *owner)
+{
+	owner->state = BLOCK_OWNER_NONE;
+	return true;
+}
+
 /* has() of one may end others. */
 void block_sender_heard(struct block_sender *sender)
 {
@@ -337,7 +337,7 @@ void block_sender_heard(struct block_sender *sender)
 			container_of(it, struct block_owner, wait_node);
 
 		if (owner->place_cnt ? owner_was_heard(owner)
-				     : owner_hears(owner))
+				     : owner_without_blocks_was_heard(owner))
 			owner->has(owner);
 	}
 }

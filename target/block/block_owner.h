@@ -121,9 +121,10 @@ bool block_owner_take(struct block_owners *of, struct block_worker *w,
 		      struct block_owner *owner);
 
 /*
- * For what changes more than the blocks of one I/O: @owner, which has no blocks and
- * wants none, waits only for a sign of life of its sender. As nobody sees who passes it,
- * that must be a sign of a moment ago. As block_owner_take().
+ * @owner, which has no blocks and wants none, waits only for a sign of life of its
+ * sender. True: there is one of a moment ago. False: @heard is called later; the sign
+ * was given after this call, maybe long ago. Nobody sees who has passed @owner since. For
+ * whom that matters calls this again until it is true.
  */
 bool block_owner_hear(struct block_owner *owner,
 		      void (*heard)(struct block_owner *owner));

@@ -566,6 +566,23 @@ static void hold_granted(struct block_hold *hold)
 		task->held(task);
 }
 
+static inline bool task_take(struct scsi_task *task, uint64_t lba, uint64_t cnt,
+			     bool exclusive)
+{
+	return scsi_task_take_blocks(task, task->vol, lba, cnt, exclusive,
+				     hold_granted) &&
+	       task_may_use_blocks(task) && task_own_in_place(task);
+}
+
+static bool task_take_exclusively(struct scsi_task *task)
+{
+	return task_take(task, task->cmd.lba, task->cmd.blocks,
+			 /* exclusive= */ true);
+}
+
+/* A sign counts for exclusive blocks however late it comes: with them, the task needs
+ * another one, which sees who passes. A job has only this one: it must be a sign of a
+ * moment ago. */
 static void task_heard(struct block_owner *owner)
 {
 	struct scsi_task *task =
@@ -573,7 +590,9 @@ static void task_heard(struct block_owner *owner)
 
 	if (task->stopped)
 		task_end(task);
-	else if (scsi_task_hold(task, task->held))
+	else if (handlers[task->cmd.op]->hold == SCSI_HOLD_EXCLUSIVE
+			 ? task_take_exclusively(task)
+			 : scsi_task_hold(task, task->held))
 		task->held(task);
 }
 
@@ -585,14 +604,6 @@ static bool task_hears(struct scsi_task *task)
 	       block_owner_hear(&task->blk.owner, task_heard);
 }
 
-static inline bool task_take(struct scsi_task *task, uint64_t lba, uint64_t cnt,
-			     bool exclusive)
-{
-	return scsi_task_take_blocks(task, task->vol, lba, cnt, exclusive,
-				     hold_granted) &&
-	       task_may_use_blocks(task) && task_own_in_place(task);
-}
-
 static __attribute__((noinline)) bool
 task_hold_otherwise(struct scsi_task *task, enum scsi_hold way)
 {
@@ -601,9 +612,7 @@ task_hold_otherwise(struct scsi_task *task, enum scsi_hold way)
 				 /* exclusive= */ false);
 	if (!task_hears(task))
 		return false;
-	return way == SCSI_HOLD_NONE ||
-	       task_take(task, task->cmd.lba, task->cmd.blocks,
-			 /* exclusive= */ true);
+	return way == SCSI_HOLD_NONE || task_take_exclusively(task);
 }
 
 bool scsi_task_hold(struct scsi_task *task,

@@ -407,18 +407,27 @@ T_TEST(sign_that_was_asked_for_earlier_does_not_count)
 	end();
 }
 
-/* Nobody sees what passes it. */
-T_TEST(what_wants_no_blocks_needs_a_new_sign)
+static void hears_again(struct block_owner *owner)
+{
+	if (block_owner_hear(owner, hears_again))
+		note(owner);
+}
+
+/* Nobody sees what passes it: who cares asks again. */
+T_TEST(what_wants_no_blocks_may_ask_for_a_new_sign)
 {
 	begin_with_sender();
 	assert_false(block_owner_hear(&owners[0], note));
-	sender_is_heard();
-	assert_string_equal(order, "");
-	assert_int_equal(asked, 2);
-	lives = true;
+	assert_false(block_owner_hear(&owners[1], hears_again));
 	sender_is_heard();
 	assert_string_equal(order, "a");
 	assert_int_equal(owners[0].state, BLOCK_OWNER_NONE);
+	sender_is_heard();
+	assert_string_equal(order, "a");
+	assert_int_equal(asked, 3);
+	lives = true;
+	sender_is_heard();
+	assert_string_equal(order, "ab");
 	end();
 }
 

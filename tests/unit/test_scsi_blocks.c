@@ -542,3 +542,75 @@ T_TEST(job_waits_for_commands_under_way)
 	assert_int_equal(t_store.bytes[512], 0);
 	t_disk_stop();
 }
+
+/* ---- signs of life ---- */
+
+static bool lives;
+static unsigned int asked;
+
+static bool sender_lives(struct block_sender *s)
+{
+	return lives;
+}
+
+static void sender_ask(struct block_sender *s)
+{
+	asked++;
+}
+
+static void turn_all(void)
+{
+	while (t_disk_turn())
+		;
+}
+
+/* The sender of @cdb is asked @times, and each of its signs is old when it comes. */
+static void run_with_late_signs(struct t_command *c, const char *cdb,
+				uint32_t out_len, unsigned int times)
+{
+	static const uint8_t out[1024];
+	static struct block_sender sender;
+
+	block_sender_init(&sender, sender_lives, sender_ask);
+	lives = false;
+	asked = 0;
+	assert_true(t_command_prepare(c, cdb, 0, out_len, 0));
+	c->task.blk.owner.sender = &sender;
+	t_command_execute(c, out);
+	for (unsigned int i = 0; i < times; i++) {
+		turn_all();
+		assert_int_equal(asked, i + 1);
+		assert_int_equal(c->done, 0);
+		block_sender_heard(&sender);
+	}
+	turn_all();
+}
+
+/* Once before it shuts others out, and once with the blocks. */
+T_TEST(exclusive_command_goes_on_with_late_signs)
+{
+	struct t_command c;
+
+	t_disk_start(T_THIN);
+	run_with_late_signs(&c, "89 00 00*8 00 00 00 01", 1024, 2);
+	assert_int_equal(c.done, 1);
+	assert_int_equal(asked, 2);
+	t_command_free(&c);
+	t_disk_stop();
+}
+
+/* Nobody would see what passes it. */
+T_TEST(job_begins_with_a_sign_of_a_moment_ago)
+{
+	struct t_command c;
+
+	t_disk_start(T_THIN);
+	run_with_late_signs(&c, "04", 0, 3);
+	assert_int_equal(c.done, 0);
+	lives = true;
+	block_sender_heard(c.task.blk.owner.sender);
+	turn_all();
+	assert_int_equal(c.done, 1);
+	t_command_free(&c);
+	t_disk_stop();
+}
