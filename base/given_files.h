@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Descriptors of one file. Each is an open file of its own. */
+/* Descriptors of one name. Each is an open file of its own. */
 #define GIVEN_FILE_FDS_MAX 128
 #define GIVEN_FILES_MAX	   1024
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,8 @@
 
 #include "base/given_files.h"
 #include "target/control/config_text.h"
+#include "transport/tcp/socket.h"
+#include "transport/uri.h"
 
 /* ---- one file ---- */
 
@@ -74,8 +77,8 @@ static int give_open(const char *path, bool read_only, int *fds,
 }
 
 /* @cnt: how many open files the target needs of each. */
-static enum ctl_exit give_one(struct ctl_link *l, const json_t *vol,
-			      unsigned int cnt, struct error *why)
+static enum ctl_exit give_file(struct ctl_link *l, const json_t *vol,
+			       unsigned int cnt, struct error *why)
 {
 	const char *path = json_string_value(json_object_get(vol, "store"));
 	bool read_only = json_is_true(json_object_get(vol, "ro"));
@@ -146,29 +149,118 @@ static unsigned int give_cnt(const json_t *status)
 					    : GIVEN_FILE_FDS_MAX;
 }
 
-static enum ctl_exit give_all(struct ctl_link *l, const json_t *vols,
-			      bool only_new, const json_t *status,
-			      struct error *why)
+static enum ctl_exit give_files(struct ctl_link *l, const json_t *vols,
+				bool only_new, const json_t *status,
+				struct error *why)
 {
 	enum ctl_exit code = CTL_DONE;
 	json_t *out = NULL;
 	const json_t *vol;
 	size_t i;
 
-	if (only_new)
+	if (only_new && json_array_size(vols))
 		code = ctl_link_call(l, "ListVolumes", json_object(), NULL, 0,
 				     &out, why);
 	json_array_foreach((json_t *)(uintptr_t)vols, i, vol) {
 		if (code == CTL_DONE &&
 		    !give_is_served(json_object_get(out, "volumes"), vol))
-			code = give_one(l, vol, give_cnt(status), why);
+			code = give_file(l, vol, give_cnt(status), why);
 	}
 	json_decref(out);
 	return code;
 }
 
-enum ctl_exit ctl_give_files(struct ctl_link *l, const json_t *vols,
-			     bool only_new, struct error *why)
+/* ---- sockets ---- */
+
+/* Makes the socket of an address. -EINVAL: it is none over TCP; the target says what is
+ * wrong with it. */
+static int give_listen(const struct xp_uri *uri, struct error *e)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+					.ai_flags = AI_NUMERICHOST |
+						    AI_NUMERICSERV };
+	struct addrinfo *ai;
+	char port[8];
+	int fd;
+
+	if (uri->forced && xp_kind_traits(uri->kind)->needs_device)
+		return -EINVAL;
+	snprintf(port, sizeof(port), "%u", uri->port);
+	if (getaddrinfo(uri->host, port, &hints, &ai))
+		return -EINVAL;
+	fd = tcp_open_listener(ai->ai_addr, ai->ai_addrlen, e);
+	freeaddrinfo(ai);
+	return fd;
+}
+
+/* Does the target listen there already? */
+static bool give_has_listener(const json_t *listens, const struct xp_uri *uri)
+{
+	struct xp_uri other;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)listens, i, one) {
+		if (!xp_uri_parse(json_string_value(one), &other, NULL) &&
+		    xp_uri_same_address(&other, uri))
+			return true;
+	}
+	return false;
+}
+
+static enum ctl_exit give_socket(struct ctl_link *l, const char *text,
+				 const json_t *listens, struct error *why)
+{
+	enum ctl_exit code;
+	json_t *out = NULL;
+	struct xp_uri uri;
+	struct error e;
+	int fd;
+
+	if (xp_uri_parse(text, &uri, NULL) || give_has_listener(listens, &uri))
+		return CTL_DONE;
+	fd = give_listen(&uri, &e);
+	if (fd == -EINVAL)
+		return CTL_DONE;
+	if (fd < 0) {
+		error_set(why, fd, "rdma-ctl cannot listen on %s: %s", text,
+			  e.text);
+		return CTL_DONE;
+	}
+	code = ctl_link_call(l, "GiveSocket", json_pack("{ss}", "uri", text),
+			     &fd, 1, &out, &e);
+	json_decref(out);
+	close(fd);
+	if (code != CTL_UNREACHABLE)
+		return CTL_DONE;
+	*why = e;
+	return code;
+}
+
+static enum ctl_exit give_sockets(struct ctl_link *l, const json_t *uris,
+				  struct error *why)
+{
+	enum ctl_exit code = CTL_DONE;
+	const json_t *have;
+	json_t *out = NULL;
+	const json_t *uri;
+	size_t i;
+
+	if (json_array_size(uris))
+		code = ctl_link_call(l, "GetConfig", json_object(), NULL, 0,
+				     &out, why);
+	have = json_object_get(json_object_get(out, "config"), "listen");
+	json_array_foreach((json_t *)(uintptr_t)uris, i, uri) {
+		if (code == CTL_DONE)
+			code = give_socket(l, json_string_value(uri), have,
+					   why);
+	}
+	json_decref(out);
+	return code;
+}
+
+enum ctl_exit ctl_give(struct ctl_link *l, const json_t *want, bool only_new,
+		       struct error *why)
 {
 	json_t *config = NULL;
 	json_t *status = NULL;
@@ -177,12 +269,13 @@ enum ctl_exit ctl_give_files(struct ctl_link *l, const json_t *vols,
 	*why = (struct error){ 0 };
 	code = ctl_link_call(l, "GetStatus", json_object(), NULL, 0, &status,
 			     why);
-	if (code == CTL_DONE && !vols) {
-		config = give_read_config(status);
-		vols = json_object_get(config, "backing");
-	}
-	if (code == CTL_DONE && json_array_size(vols))
-		code = give_all(l, vols, only_new, status, why);
+	if (code == CTL_DONE && !want)
+		want = config = give_read_config(status);
+	if (code == CTL_DONE)
+		code = give_files(l, json_object_get(want, "backing"), only_new,
+				  status, why);
+	if (code == CTL_DONE)
+		code = give_sockets(l, json_object_get(want, "listen"), why);
 	json_decref(config);
 	json_decref(status);
 	return code;

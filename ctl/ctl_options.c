@@ -101,7 +101,8 @@ static const struct option_row ctl_verb_rows[] = {
 	{ .name = "listen add",
 	  .value = "URI",
 	  .help = "Listen on another address; _URI_ is that of *--listen* of "
-		  "*rdma-target*(8), with a numeric address." },
+		  "*rdma-target*(8), with a numeric address. Over TCP, make the "
+		  "socket and hand it over." },
 	{ .name = "listen remove",
 	  .value = "URI",
 	  .help = "Listen on an address no more. Sessions that came by it go "

@@ -27,8 +27,8 @@ struct ctl_args {
 	void (*print_json)(const json_t *out); /* for --json */
 	const char *
 		only; /* the volume of the configuration that is shown; NULL: all */
-	bool gives;   /* files of: */
-	json_t *vols; /* to be freed; NULL: of the target's configuration file */
+	bool gives;   /* files and sockets of: */
+	json_t *want; /* to be freed; NULL: the target's configuration file */
 };
 
 struct ctl_verb {
@@ -67,7 +67,7 @@ static json_t *make_volume(struct ctl_args *a)
 		return json_pack("{ss}", "volume", a->arg[0]);
 	if (!err) {
 		a->gives = true;
-		a->vols = json_pack("[O]", vol);
+		a->want = json_pack("{s[O]}", "backing", vol);
 		return json_pack("{so}", "volume", vol);
 	}
 	log_error("%s: no working directory: %s", a->arg[0], strerror(-err));
@@ -189,6 +189,13 @@ static json_t *make_uri(struct ctl_args *a)
 	return json_pack("{ss}", "uri", a->arg[0]);
 }
 
+static json_t *make_listener(struct ctl_args *a)
+{
+	a->gives = true;
+	a->want = json_pack("{s[s]}", "listen", a->arg[0]);
+	return make_uri(a);
+}
+
 static json_t *make_metrics(struct ctl_args *a)
 {
 	if (a->opt->json)
@@ -223,7 +230,7 @@ static json_t *make_config(struct ctl_args *a)
 	if (a->opt->dry_run)
 		a->method = "Diff";
 	a->gives = !strcmp(a->method, "Apply");
-	a->vols = json_incref(json_object_get(config, "backing"));
+	a->want = json_incref(config);
 	return json_pack("{so sb sb}", "config", config, "prune", a->opt->prune,
 			 "force", a->opt->force);
 }
@@ -252,7 +259,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	  ctl_print_sessions },
 	{ "session kick", 1, 1, "KickSession", make_initiator, NULL },
 	{ "allow", 0, -1, "SetAllow", make_allow, ctl_print_ended },
-	{ "listen add", 1, 1, "AddListener", make_uri, NULL },
+	{ "listen add", 1, 1, "AddListener", make_listener, NULL },
 	{ "listen remove", 1, 1, "RemoveListener", make_uri, NULL },
 	{ "qos", 0, -1, "SetParameters", make_qos, NULL },
 	{ "fault", 1, -1, "SetFaults", make_faults, NULL },
@@ -416,7 +423,7 @@ static enum ctl_exit ctl_call_giving(const struct ctl_args *a, json_t *in,
 
 	if (ctl_link_open(&l, a->opt, e)) {
 		json_decref(in);
-	} else if (ctl_give_files(&l, a->vols, only_new, &why) != CTL_DONE) {
+	} else if (ctl_give(&l, a->want, only_new, &why) != CTL_DONE) {
 		*e = why;
 		json_decref(in);
 	} else {
@@ -449,7 +456,7 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		return ctl_run_follow(verb, a, in);
 	code = a->gives ? ctl_call_giving(a, in, &out, &e)
 			: ctl_call(a->opt, a->method, in, &out, &e);
-	json_decref(a->vols);
+	json_decref(a->want);
 	if (code != CTL_DONE) {
 		log_error("%s", e.text);
 		return code;

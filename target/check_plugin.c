@@ -609,16 +609,15 @@ static void run_step(struct check *c, const char *name,
 
 /* ---- the two processes ---- */
 
-/* As in server.c, but for a target that neither listens elsewhere later nor answers
- * queries: a plugin must not rely on the calls for that. */
+/* As in server.c, but for a target that does not answer queries: a plugin must not rely on
+ * the calls for that. */
 static bool check_enter_sandbox(struct check *c)
 {
 #if HAVE_SANDBOX
 	struct error e = { 0 };
 
-	if (c->no_sandbox ||
-	    !sandbox_enter(plugin_needs() & RBP_NEEDS_NETWORK,
-			   /* listens= */ false, /* datagrams= */ false, &e))
+	if (c->no_sandbox || !sandbox_enter(plugin_needs() & RBP_NEEDS_NETWORK,
+					    /* datagrams= */ false, &e))
 		return true;
 	fail_step(c, "%s", e.text);
 	return false;

@@ -569,7 +569,8 @@ static bool apply_add_listeners(struct apply *a, json_t *added)
 	json_array_foreach(json_object_get(a->want, "listen"), i, one) {
 		if (manage_listens(a->m, json_string_value(one)))
 			continue;
-		if (!manage_add_listener(a->m, json_string_value(one), a->f))
+		if (!manage_add_listener(a->m, json_string_value(one),
+					 a->how->given, a->f))
 			return false;
 		json_array_append(added, one);
 	}

@@ -17,7 +17,7 @@ struct manage_apply {
 	bool dry_run;		   /* only report the changes */
 	bool prune;		   /* remove what the configuration lacks */
 	bool force;		   /* also remove volumes in use */
-	struct given_files *given; /* for volumes that are added; may be NULL */
+	struct given_files *given; /* for what is added; may be NULL */
 };
 
 /*

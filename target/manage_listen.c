@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/manage_listen.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 struct manage_listen_call {
 	const struct listen_point *at;
+	int fd; /* of a socket that listens there; -1: none */
 	unsigned int tag;
 	struct error *e;
 	int res;
@@ -20,7 +22,7 @@ static void manage_run_listen(struct server *s, void *arg)
 {
 	struct manage_listen_call *call = arg;
 
-	call->res = server_listen(s, call->at, call->e);
+	call->res = port_listen(&s->port, call->at, call->fd, call->e);
 }
 
 static void manage_run_listen_later(struct server *s, void *arg)
@@ -35,12 +37,28 @@ static void manage_run_unlisten(struct server *s, void *arg)
 	server_unlisten(s, ((struct manage_listen_call *)arg)->tag);
 }
 
+/* For struct listen_how. */
+struct manage_listener {
+	struct server *server;
+	int fd; /* that rdma-ctl has passed; -1: none */
+};
+
+/* Under the system call filter, the target can make no socket. */
 static int manage_listen(void *user, const struct listen_point *at,
 			 struct error *e)
 {
-	struct manage_listen_call call = { .at = at, .e = e };
+	const struct manage_listener *l = user;
+	bool has_socket = !xp_kind_traits(at->kind)->needs_device;
+	struct manage_listen_call call = { .at = at,
+					   .fd = has_socket ? l->fd : -1,
+					   .e = e };
 
-	server_call(user, manage_run_listen, &call);
+	if (has_socket && l->fd < 0 && !l->server->opt->no_sandbox)
+		return error_set(e, -EPERM,
+				 "a target that serves makes no sockets: "
+				 "rdma-ctl (listen add, apply, reload) makes "
+				 "them");
+	server_call(l->server, manage_run_listen, &call);
 	return call.res;
 }
 
@@ -48,16 +66,18 @@ static int manage_listen_later(void *user, const struct listen_point *at,
 			       struct error *e)
 {
 	struct manage_listen_call call = { .at = at, .e = e };
+	const struct manage_listener *l = user;
 
-	server_call(user, manage_run_listen_later, &call);
+	server_call(l->server, manage_run_listen_later, &call);
 	return call.res;
 }
 
 static void manage_unlisten(void *user, unsigned int tag)
 {
 	struct manage_listen_call call = { .tag = tag };
+	const struct manage_listener *l = user;
 
-	server_call(user, manage_run_unlisten, &call);
+	server_call(l->server, manage_run_unlisten, &call);
 }
 
 /* ---- transports ---- */
@@ -96,7 +116,8 @@ static void manage_run_make_kind(struct worker *w, void *arg)
 static int manage_use_kind(void *user, enum xp_kind kind, bool await,
 			   struct error *e)
 {
-	struct server *s = user;
+	const struct manage_listener *l = user;
+	struct server *s = l->server;
 	struct manage_kind k = { .s = s, .kind = kind, .await = await, .e = e };
 
 	for (unsigned int i = 0; i < s->worker_cnt && !k.res; i++)
@@ -219,15 +240,15 @@ static void manage_note_listener(struct manage *m, const char *uri)
 
 /* ---- changes ---- */
 
-static struct listen_how manage_listen_how(const struct manage *m)
+static struct listen_how manage_listen_how(struct manage_listener *l)
 {
 	return (struct listen_how){
 		.use_kind = manage_use_kind,
 		.listen = manage_listen,
 		.listen_later = manage_listen_later,
 		.unlisten = manage_unlisten,
-		.user = m->server,
-		.numeric = !m->server->opt->no_sandbox,
+		.user = l,
+		.numeric = !l->server->opt->no_sandbox,
 	};
 }
 
@@ -268,9 +289,13 @@ bool manage_listens(const struct manage *m, const char *text)
 }
 
 bool manage_add_listener(struct manage *m, const char *text,
+			 const struct given_files *given,
 			 struct manage_fault *f)
 {
-	struct listen_how how = manage_listen_how(m);
+	const struct given_file *file = given_files_find(given, text);
+	struct manage_listener l = { .server = m->server,
+				     .fd = file ? file->fds[0] : -1 };
+	struct listen_how how = manage_listen_how(&l);
 	struct log_about about = { .event = "listen" };
 	bool was_default = !json_object_get(m->config, "listen");
 	struct xp_uri uri;
@@ -324,7 +349,8 @@ bool manage_remove_listener(struct manage *m, const char *text,
 			    struct manage_fault *f)
 {
 	struct listen_points *points = &m->server->points;
-	struct listen_how how = manage_listen_how(m);
+	struct manage_listener l = { .server = m->server, .fd = -1 };
+	struct listen_how how = manage_listen_how(&l);
 	struct log_about about = { .event = "listen" };
 	const struct listen_request *found;
 	struct listen_request r;

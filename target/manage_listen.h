@@ -9,11 +9,13 @@
 #ifndef TARGET_MANAGE_LISTEN_H
 #define TARGET_MANAGE_LISTEN_H
 
+#include "base/given_files.h"
 #include "target/manage.h"
 
-/* @uri is like the argument of --listen, with a numeric address. False:
- * refused. */
+/* @uri is like the argument of --listen, with a numeric address. Over TCP, @given has a
+ * socket that listens there, under the name @uri; it may be NULL. False: refused. */
 bool manage_add_listener(struct manage *m, const char *uri,
+			 const struct given_files *given,
 			 struct manage_fault *f);
 /* @uri as it was given, or as GetStatus shows it. The last address cannot be
  * removed. */

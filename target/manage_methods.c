@@ -449,21 +449,34 @@ static void method_get_config(void *user, const json_t *in,
 
 /* ---- volumes ---- */
 
-/* The files that came with this call belong to a later one. */
+/* The files that came with this call are @what for a later one. */
+static void method_give(const json_t *in, const char *what,
+			struct given_files *given, struct control_result *ret)
+{
+	const char *name = method_text(in, what, ret);
+	struct manage_fault f;
+	int err = name ? given_files_name(given, name) : 0;
+
+	if (!err)
+		return;
+	manage_refuse(&f, name, "", "%s",
+		      err == -EBADF ? "no open file came with the call"
+				    : strerror(-err));
+	method_refused(ret, &f);
+}
+
 static void method_give_file(void *user, const json_t *in,
 			     struct given_files *given,
 			     struct control_result *ret)
 {
-	const char *path = method_text(in, "path", ret);
-	struct manage_fault f;
-	int err = path ? given_files_name(given, path) : 0;
+	method_give(in, "path", given, ret);
+}
 
-	if (!err)
-		return;
-	manage_refuse(&f, path, "", "%s",
-		      err == -EBADF ? "no open file came with the call"
-				    : strerror(-err));
-	method_refused(ret, &f);
+static void method_give_socket(void *user, const json_t *in,
+			       struct given_files *given,
+			       struct control_result *ret)
+{
+	method_give(in, "uri", given, ret);
 }
 
 static void method_add_volume(void *user, const json_t *in,
@@ -683,34 +696,43 @@ static void method_set_faults(void *user, const json_t *in,
 
 /* ---- listeners ---- */
 
-static void method_listen(struct manage *m, const json_t *in,
-			  bool (*change)(struct manage *m, const char *uri,
-					 struct manage_fault *f),
-			  struct control_result *ret)
+static void method_listened(struct manage *m, bool good,
+			    const struct manage_fault *f,
+			    struct control_result *ret)
+{
+	if (good)
+		method_changed(m, json_object(), ret);
+	else
+		method_refused(ret, f);
+}
+
+static void method_add_listener(void *user, const json_t *in,
+				struct given_files *given,
+				struct control_result *ret)
 {
 	const char *uri = method_text(in, "uri", ret);
+	struct manage *m = user;
 	struct manage_fault f;
 
 	if (!uri)
 		return;
 	manage_lock(m);
-	if (change(m, uri, &f))
-		method_changed(m, json_object(), ret);
-	else
-		method_refused(ret, &f);
+	method_listened(m, manage_add_listener(m, uri, given, &f), &f, ret);
 	manage_unlock(m);
-}
-
-static void method_add_listener(void *user, const json_t *in,
-				struct control_result *ret)
-{
-	method_listen(user, in, manage_add_listener, ret);
 }
 
 static void method_remove_listener(void *user, const json_t *in,
 				   struct control_result *ret)
 {
-	method_listen(user, in, manage_remove_listener, ret);
+	const char *uri = method_text(in, "uri", ret);
+	struct manage *m = user;
+	struct manage_fault f;
+
+	if (!uri)
+		return;
+	manage_lock(m);
+	method_listened(m, manage_remove_listener(m, uri, &f), &f, ret);
+	manage_unlock(m);
 }
 
 static void method_kick_session(void *user, const json_t *in,
@@ -954,6 +976,14 @@ static const struct control_method manage_methods[] = {
 		  "one for I/O, and one for each thread of the target",
 	  .changes = true,
 	  .run_given = method_give_file },
+	{ .name = "GiveSocket",
+	  .in = "uri: string",
+	  .out = "",
+	  .help = "Hand over a socket that listens at an address over TCP that the "
+		  "next calls on this connection add: its descriptor comes with "
+		  "the call (SCM_RIGHTS)",
+	  .changes = true,
+	  .run_given = method_give_socket },
 	{ .name = "AddVolume",
 	  .in = "volume: object",
 	  .out = "name: string, lun: int, " METHODS_GENERATION,
@@ -1010,7 +1040,7 @@ static const struct control_method manage_methods[] = {
 	  .out = METHODS_GENERATION,
 	  .help = "Listen on another address",
 	  .changes = true,
-	  .run = method_add_listener },
+	  .run_given = method_add_listener },
 	{ .name = "RemoveListener",
 	  .in = "uri: string",
 	  .out = METHODS_GENERATION,

@@ -301,33 +301,22 @@ static int add_names(scmp_filter_ctx ctx, const char *const *names, size_t cnt)
 	return err;
 }
 
-/* Allows listening on another address. */
-static int add_listening(scmp_filter_ctx ctx)
-{
-	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(listen), 0);
-
-	return err ? err : add_sockets(ctx, SOCK_STREAM);
-}
-
-static int add_rules(scmp_filter_ctx ctx, bool network, bool listens,
-		     bool datagrams)
+static int add_rules(scmp_filter_ctx ctx, bool network, bool datagrams)
 {
 	int err = add_names(ctx, allowed, ARRAY_SIZE(allowed));
 
 	if (!err && network)
 		err = add_names(ctx, allowed_network,
 				ARRAY_SIZE(allowed_network));
-	if (!err && !network && listens)
-		err = add_listening(ctx);
 	if (!err && !network && datagrams)
 		err = add_sockets(ctx, SOCK_DGRAM);
 	return err ? err : add_conditions(ctx, network);
 }
 
-int sandbox_enter(bool network, bool listens, bool datagrams, struct error *e)
+int sandbox_enter(bool network, bool datagrams, struct error *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
-	int err = ctx ? add_rules(ctx, network, listens, datagrams) : -ENOMEM;
+	int err = ctx ? add_rules(ctx, network, datagrams) : -ENOMEM;
 
 	/* A tree: frequent calls must not need a hundred comparisons. */
 	if (!err)

@@ -21,14 +21,13 @@
 
 /*
  * For all threads of the process, including those of plugins. @network: a
- * plugin opens connections, so the calls for them are allowed. @listens: the
- * target may listen on more addresses over TCP later. @datagrams: it may open
+ * plugin opens connections, so the calls for them are allowed. @datagrams: it may open
  * UDP sockets, and can send any datagram to any address, as with the sockets
  * that it has. Only in builds with HAVE_SANDBOX: with libseccomp, and without a
  * sanitizer, whose run-time library needs more calls.
  *
  * Thread: setup. Return: 0, or -errno with one clause in @e.
  */
-int sandbox_enter(bool network, bool listens, bool datagrams, struct error *e);
+int sandbox_enter(bool network, bool datagrams, struct error *e);
 
 #endif

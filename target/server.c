@@ -400,7 +400,7 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 #if HAVE_SANDBOX
 	if (landlock_enter(s->opt, s->network, e))
 		return e->err;
-	return sandbox_enter(s->network, s->manage, s->responder, e);
+	return sandbox_enter(s->network, s->responder, e);
 #else
 	log_info("this build has no sandbox");
 	return 0;
@@ -459,9 +459,10 @@ static void server_init_port(struct server *s)
 	port_init(&s->port, &s->id);
 }
 
-int server_listen(void *user, const struct listen_point *at, struct error *e)
+static int server_listen(void *user, const struct listen_point *at,
+			 struct error *e)
 {
-	return port_listen(&((struct server *)user)->port, at, e);
+	return port_listen(&((struct server *)user)->port, at, /* fd= */ -1, e);
 }
 
 int server_listen_later(void *user, const struct listen_point *at,

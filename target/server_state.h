@@ -169,7 +169,6 @@ int server_call_begin(struct server *s);
 void server_call_end(struct server *s);
 
 /* For struct listen_how; @user is the server. Thread: worker 0. */
-int server_listen(void *user, const struct listen_point *at, struct error *e);
 int server_listen_later(void *user, const struct listen_point *at,
 			struct error *e);
 void server_unlisten(void *user, unsigned int tag);

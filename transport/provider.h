@@ -77,6 +77,11 @@ struct xp_ops {
 		      void (*requested)(struct xp_conn_request *req),
 		      void *user, struct xp_listener **ret_listener,
 		      struct error *e);
+	/* NULL: the transport has no sockets. */
+	int (*listen_on)(struct xp *xp, int fd, const struct sockaddr *addr,
+			 void (*requested)(struct xp_conn_request *req),
+			 void *user, struct xp_listener **ret_listener,
+			 struct error *e);
 	/* NULL: the transport has no devices. */
 	int (*listen_later)(struct xp *xp, const struct sockaddr *addr,
 			    socklen_t addr_len,

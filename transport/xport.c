@@ -664,6 +664,17 @@ int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 			       ret_listener, e);
 }
 
+int xp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
+		 void (*requested)(struct xp_conn_request *req), void *user,
+		 struct xp_listener **ret_listener, struct error *e)
+{
+	if (!xp->ops->listen_on)
+		return error_set(e, -EOPNOTSUPP, "%s has no sockets",
+				 xp_kind_name(xp->ops->kind));
+	return xp->ops->listen_on(xp, fd, addr, requested, user, ret_listener,
+				  e);
+}
+
 int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    socklen_t addr_len,
 		    void (*requested)(struct xp_conn_request *req), void *user,

@@ -327,6 +327,14 @@ int xp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
 	      struct xp_listener **ret_listener, struct error *e);
 /*
+ * As xp_listen(), on a socket that another process has made, and that listens on @addr
+ * already. Borrows @fd: xp_unlisten() ends that for every process that has it. -EINVAL: it is no
+ * such socket; -EOPNOTSUPP: this transport has no sockets.
+ */
+int xp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
+		 void (*requested)(struct xp_conn_request *req), void *user,
+		 struct xp_listener **ret_listener, struct error *e);
+/*
  * As xp_listen(), but if no device has the address, the listener waits until
  * one has. Every listener does so after its device has gone. -EOPNOTSUPP: this
  * transport has no devices that could come.

@@ -629,46 +629,46 @@ static void port_requested(struct xp_conn_request *conn)
 
 /* ---- start and stop ---- */
 
-typedef int xp_listen_call(struct xp *xp, const struct sockaddr *addr,
-			   socklen_t addr_len,
-			   void (*requested)(struct xp_conn_request *req),
-			   void *user, struct xp_listener **ret_listener,
-			   struct error *e);
-
-static int port_add_listener(struct port *port, xp_listen_call *call,
-			     const struct listen_point *at, struct error *e)
+static int port_add_listener(struct port *port, const struct listen_point *at,
+			     struct xp_listener *xl, struct error *e)
 {
-	struct port_listener *l = &port->listeners[port->listener_cnt];
-	int err;
+	int err = port->listener_cnt == ARRAY_SIZE(port->listeners)
+			  ? error_set(e, -ENOSPC,
+				      "there are too many addresses already")
+			  : xp_demand(xl, &at->route, e);
 
-	if (port->listener_cnt == ARRAY_SIZE(port->listeners))
-		return error_set(e, -ENOSPC,
-				 "there are too many addresses already");
-	err = call(port->workers[0].xp[at->kind],
-		   (const struct sockaddr *)&at->addr, at->addr_len,
-		   port_requested, port, &l->xl, e);
-	if (err)
-		return err;
-	err = xp_demand(l->xl, &at->route, e);
 	if (err) {
-		xp_unlisten(l->xl);
+		xp_unlisten(xl);
 		return err;
 	}
-	l->tag = at->tag;
-	port->listener_cnt++;
+	port->listeners[port->listener_cnt++] =
+		(struct port_listener){ .xl = xl, .tag = at->tag };
 	return 0;
 }
 
-int port_listen(struct port *port, const struct listen_point *at,
+int port_listen(struct port *port, const struct listen_point *at, int fd,
 		struct error *e)
 {
-	return port_add_listener(port, xp_listen, at, e);
+	const struct sockaddr *addr = (const struct sockaddr *)&at->addr;
+	struct xp *xp = port->workers[0].xp[at->kind];
+	struct xp_listener *xl;
+	int err = fd < 0 ? xp_listen(xp, addr, at->addr_len, port_requested,
+				     port, &xl, e)
+			 : xp_listen_on(xp, fd, addr, port_requested, port, &xl,
+					e);
+
+	return err ? err : port_add_listener(port, at, xl, e);
 }
 
 int port_listen_later(struct port *port, const struct listen_point *at,
 		      struct error *e)
 {
-	return port_add_listener(port, xp_listen_later, at, e);
+	struct xp_listener *xl;
+	int err = xp_listen_later(port->workers[0].xp[at->kind],
+				  (const struct sockaddr *)&at->addr,
+				  at->addr_len, port_requested, port, &xl, e);
+
+	return err ? err : port_add_listener(port, at, xl, e);
 }
 
 void port_unlisten(struct port *port, unsigned int tag)

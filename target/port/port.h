@@ -113,9 +113,10 @@ struct listen_point {
 	unsigned int tag;      /* for port_unlisten() */
 };
 
-/* Listens with the transport of worker 0. Return: 0, or -errno and @e; -ENOSPC: there
- * are too many listeners. */
-int port_listen(struct port *port, const struct listen_point *at,
+/* Listens with the transport of worker 0. @fd: a socket that listens there already, see
+ * xp_listen_on(); -1: none. Return: 0, or -errno and @e; -ENOSPC: there are too many
+ * listeners. */
+int port_listen(struct port *port, const struct listen_point *at, int fd,
 		struct error *e);
 /* Listens as soon as a device has the address; see xp_listen_later(). */
 int port_listen_later(struct port *port, const struct listen_point *at,

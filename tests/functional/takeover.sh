@@ -139,6 +139,62 @@ given() { # ARG...
 	t_target_stop TERM
 }
 
+# ---- sockets that rdma-ctl hands over
+
+# adds_socket URI COMMAND...: as a client that hands over the socket that COMMAND, of Python,
+# makes as s; or nothing.
+adds_socket() {
+	python3 -c '
+import json, sys
+from socket import *
+c = socket(AF_UNIX)
+c.connect(sys.argv[1])
+def call(method, uri, fds):
+    send_fds(c, [json.dumps({"method": "org.rdmablock.target." + method,
+        "parameters": {"uri": uri}}).encode() + b"\0"], fds)
+    return json.loads(c.recv(65536)[:-1])
+s = None
+exec(sys.argv[3])
+if s:
+    call("GiveSocket", sys.argv[2], [s.fileno()])
+r = call("AddListener", sys.argv[2], [])
+sys.exit(r["parameters"].get("reason", 0))' "$T/ctl" "$1" "$2"
+}
+is_no_socket() { # COMMAND: what it makes is refused for $OTHER
+	t_refused "what is handed over must listen there: $1" 'is no socket that listens there' \
+		adds_socket "$OTHER" "$1"
+}
+sockets() { # ARG...
+	t_target "$@" --backing ram:1M
+	OTHER=${URI%:*}:$((T_PORT - 12000))
+	at="('127.0.0.1', ${OTHER##*:})"
+	t_refused 'the target alone makes no socket' 'makes no sockets: rdma-ctl' \
+		adds_socket "$OTHER" ''
+	is_no_socket "s = socket(); s.bind($at)"
+	is_no_socket "s = socket(AF_INET, SOCK_DGRAM); s.bind($at)"
+	is_no_socket 's = socket(); s.listen()'
+	is_no_socket "s = socket(); s.bind(('127.0.0.2', ${OTHER##*:})); s.listen()"
+	is_no_socket "s = open('/dev/null')"
+	if unshare -n true 2>/dev/null; then
+		t_refused 'and in the network of the target' 'in another network namespace' \
+			unshare -n sh -c 'ip link set lo up; rdma-ctl --control "$1" listen add "$2"' \
+			sh "$T/ctl" "$OTHER"
+	else
+		t_skip 'sockets of another network' 'no network namespaces'
+	fi
+	t_check 'rdma-ctl hands one over' ctl listen add "$OTHER"
+	t_check 'initiators come by it' rdma-info "$OTHER"
+	t_check 'it goes' ctl listen remove "$OTHER"
+	t_refused 'nobody listens there' 'refused' rdma-info "$OTHER"
+	printf '{ "listen": [ "%s", "%s" ] }' "$URI" "$OTHER" >"$T/c.json"
+	kill -HUP "$T_TARGET"
+	t_check 'a hang-up signal adds none' t_wait_for 10 \
+		grep -q 'not applied: .*makes no sockets: rdma-ctl' "$T/target.log"
+	t_check 'reload hands it over' ctl reload
+	t_check 'initiators come by that, too' rdma-info "$OTHER"
+	t_target_stop TERM
+}
+
 # ---- what it can do
 
 [ -z "${SANITIZED-}" ] || t_done
@@ -211,13 +267,13 @@ else
 fi
 t_check 'it makes no socket of TCP' calls_not socket socket
 t_check 'without discovery, none of UDP' calls_not socket datagram --discovery off
-# What is left (docs/security.md): later listeners, and endpoints of discovery.
+# What is left (docs/security.md): endpoints of discovery.
 t_check 'with discovery, it makes those of UDP' opens datagram
-t_check 'with --control, it listens on other addresses' opens listen --control "$T/ctl"
 echo '{}' >"$T/c.json"
-t_check 'with --config, too' opens listen --config "$T/c.json"
-t_check 'with all of that, it makes no raw socket' calls_not socket raw --control "$T/ctl"
-t_check 'with --control, it connects to nobody' calls_not connect connect --control "$T/ctl"
+set -- --control "$T/ctl" --config "$T/c.json" --discovery on
+t_check 'addresses can be added, and it makes no socket of TCP' calls_not socket socket "$@"
+t_check 'nor a raw one' calls_not socket raw "$@"
+sockets "$@"
 t_check 'it runs no program' calls_not execve exec
 t_check 'it traces nobody' calls_not ptrace trace
 t_check 'it signals nobody' calls_not kill kill

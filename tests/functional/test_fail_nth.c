@@ -606,6 +606,7 @@ static const struct {
 } elsewhere[] = {
 	{ "/verbs", "", "with an RDMA device only" },
 	{ "tcp/reach.c", "socket", "in rdma-discover only" },
+	{ "tcp/given.c", "socket", "with the control socket only" },
 	{ "target/listen.c", "socket", "with an RDMA device only" },
 	{ "target/scsi/volume_record.c", "asprintf",
 	  "without a state directory" },

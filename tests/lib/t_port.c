@@ -94,7 +94,7 @@ void t_port_start(struct t_port *t, unsigned int workers)
 	if (!t->port.allow.cnt)
 		t_port_allow(t, ACCESS_DEFAULT);
 	memcpy(&at.addr, &addr, sizeof(addr));
-	T_MUST(!port_listen(&t->port, &at, &e));
+	T_MUST(!port_listen(&t->port, &at, /* fd= */ -1, &e));
 }
 
 bool t_port_turn(struct t_port *t)

@@ -52,27 +52,6 @@ static int take_raw(const char *path)
 	return socket(AF_INET, SOCK_RAW, IPPROTO_UDP);
 }
 
-static int take_listen(const char *path)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)))
-		return -1;
-	return listen(fd, 1);
-}
-
-/* With --control, sockets can be made, to listen on. */
-static int take_connect(const char *path)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return fd < 0 ? -1 : connect(fd, (struct sockaddr *)&to, sizeof(to));
-}
-
 static int take_exec(const char *path)
 {
 	return execl("/bin/sh", "sh", "-c", "echo takeover: done >&2",
@@ -93,11 +72,10 @@ static const struct {
 	const char *what;
 	int (*take)(const char *path);
 } takes[] = {
-	{ "read", take_read },	     { "write", take_write },
-	{ "socket", take_socket },   { "datagram", take_datagram },
-	{ "raw", take_raw },	     { "listen", take_listen },
-	{ "connect", take_connect }, { "exec", take_exec },
-	{ "trace", take_trace },     { "kill", take_kill },
+	{ "read", take_read },	   { "write", take_write },
+	{ "socket", take_socket }, { "datagram", take_datagram },
+	{ "raw", take_raw },	   { "exec", take_exec },
+	{ "trace", take_trace },   { "kill", take_kill },
 };
 
 static void takeover(const char *location)

@@ -9,7 +9,8 @@
  *   listen.c    listeners, and pending connections
  *   send.c      the sending part of a channel
  *   recv.c      the receiving part
- *   socket.c    options of sockets
+ *   socket.c    options of sockets, and those that listen
+ *   given.c     sockets that another process has made
  *
  * Thread: the reactor of the instance. Only connection requests move to another
  * reactor (tcp_accept(), tcp_reject()).
@@ -257,6 +258,9 @@ int tcp_reach(const struct sockaddr *addr, socklen_t addr_len, char *ret_by,
 int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
 	       struct xp_listener **ret_listener, struct error *e);
+int tcp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
+		  void (*requested)(struct xp_conn_request *req), void *user,
+		  struct xp_listener **ret_listener, struct error *e);
 void tcp_unlisten(struct xp_listener *base);
 void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len);
 

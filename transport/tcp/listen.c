@@ -11,6 +11,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -288,46 +289,24 @@ static void listener_retry(struct reactor_timer *t)
 	listener_accept(container_of(t, struct tcp_listener, retry));
 }
 
-static int tcp_listen_open_socket(struct tcp_listener *l,
-				  const struct sockaddr *addr,
-				  socklen_t addr_len)
-{
-	int on = 1;
-
-	l->fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (l->fd < 0)
-		return -errno;
-	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	tcp_take_ipv4(l->fd, addr->sa_family);
-	/* Accepted sockets inherit these. */
-	tcp_no_delay(l->fd);
-	tcp_keep_alive(l->fd, l->base.xp->cfg.keepalive_ms);
-	tcp_control_loopback(l->fd, addr);
-	if (bind(l->fd, addr, addr_len) || listen(l->fd, SOMAXCONN)) {
-		int err = -errno;
-
-		close(l->fd);
-		return err;
-	}
-	return 0;
-}
-
-int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
-	       void (*requested)(struct xp_conn_request *req), void *user,
-	       struct xp_listener **ret_listener, struct error *e)
+/* Takes @fd over. */
+static int tcp_listen_begin(struct xp *xp, int fd,
+			    void (*requested)(struct xp_conn_request *req),
+			    void *user, struct xp_listener **ret_listener,
+			    struct error *e)
 {
 	struct tcp_listener *l = calloc(1, sizeof(*l));
-	int err = -ENOMEM;
 
-	if (l) {
-		l->base.xp = xp;
-		err = tcp_listen_open_socket(l, addr, addr_len);
+	if (!l) {
+		close(fd);
+		xp_core_listen_failed(e, -ENOMEM);
+		return -ENOMEM;
 	}
-	if (err) {
-		xp_core_listen_failed(e, err);
-		free(l);
-		return err;
-	}
+	/* Accepted sockets inherit these. */
+	tcp_no_delay(fd);
+	tcp_keep_alive(fd, xp->cfg.keepalive_ms);
+	l->base.xp = xp;
+	l->fd = fd;
 	l->reactor = xp->cfg.reactor;
 	l->requested = requested;
 	l->user = user;
@@ -337,6 +316,33 @@ int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	listener_accept(l);
 	*ret_listener = &l->base;
 	return 0;
+}
+
+int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
+	       void (*requested)(struct xp_conn_request *req), void *user,
+	       struct xp_listener **ret_listener, struct error *e)
+{
+	int fd = tcp_open_listener(addr, addr_len, e);
+
+	return fd < 0 ? fd
+		      : tcp_listen_begin(xp, fd, requested, user, ret_listener,
+					 e);
+}
+
+int tcp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
+		  void (*requested)(struct xp_conn_request *req), void *user,
+		  struct xp_listener **ret_listener, struct error *e)
+{
+	int err = tcp_check_listener(fd, addr, e);
+	int own = err ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (err)
+		return err;
+	if (own < 0) {
+		xp_core_listen_failed(e, -errno);
+		return e->err;
+	}
+	return tcp_listen_begin(xp, own, requested, user, ret_listener, e);
 }
 
 /* A connection that has just been accepted is closed, too. */

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/tcp/socket.h"
 
+#include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <unistd.h>
+
+#include "transport/provider.h"
 
 /* TCP_ESTABLISHED of netinet/tcp.h, which linux/tcp.h excludes. */
 #define SOCKET_ESTABLISHED 1
@@ -40,12 +44,6 @@ static bool socket_is_loopback(const struct sockaddr *addr)
 	       IN6_IS_ADDR_LOOPBACK(&sin6->sin6_addr);
 }
 
-void tcp_take_ipv4(int fd, int family)
-{
-	if (family == AF_INET6)
-		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-}
-
 void tcp_control_loopback(int fd, const struct sockaddr *addr)
 {
 	/* Every kernel has it, and every process may choose it. */
@@ -55,6 +53,34 @@ void tcp_control_loopback(int fd, const struct sockaddr *addr)
 		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control,
 			   sizeof(control) - 1);
 }
+
+/* ---- listening ---- */
+
+static int socket_listen(int fd, const struct sockaddr *addr,
+			 socklen_t addr_len)
+{
+	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (addr->sa_family == AF_INET6)
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	tcp_control_loopback(fd, addr);
+	return bind(fd, addr, addr_len) || listen(fd, SOMAXCONN) ? -errno : 0;
+}
+
+int tcp_open_listener(const struct sockaddr *addr, socklen_t addr_len,
+		      struct error *e)
+{
+	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int err = fd < 0 ? -errno : socket_listen(fd, addr, addr_len);
+
+	if (!err)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	xp_core_listen_failed(e, err);
+	return err;
+}
+
+/* ---- connections ---- */
 
 /* All 0 if it cannot be told: that is no state. */
 static struct tcp_info socket_info(int fd)

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/error.h"
+
 /* Small messages leave at once. */
 void tcp_no_delay(int fd);
 /*
@@ -16,9 +18,16 @@ void tcp_no_delay(int fd);
  * socket accepts inherits this.
  */
 void tcp_keep_alive(int fd, unsigned int keepalive_ms);
-/* The IPv6 wildcard includes IPv4, whatever net.ipv6.bindv6only says. Call it before @fd
- * is bound to an address of @family. */
-void tcp_take_ipv4(int fd, int family);
+/* Makes a socket that listens on @addr. The IPv6 wildcard includes IPv4, whatever
+ * net.ipv6.bindv6only says. Return: the socket, or -errno with one clause in @e. */
+int tcp_open_listener(const struct sockaddr *addr, socklen_t addr_len,
+		      struct error *e);
+/*
+ * Does @fd, which another process has made, listen on exactly @addr, in the network
+ * namespace of this process? Kernels before Linux 5.14 do not tell the namespace. Return:
+ * 0, or -EINVAL with one clause in @e.
+ */
+int tcp_check_listener(int fd, const struct sockaddr *addr, struct error *e);
 /*
  * Call it before @fd connects or listens, with the address that @fd will use.
  * On a loopback address, @fd then uses no congestion control that paces, as BBR

@@ -199,6 +199,7 @@ static const struct xp_ops ops = {
 	.flush = tcp_flush,
 	.destroy = destroy,
 	.listen = tcp_listen,
+	.listen_on = tcp_listen_on,
 	.unlisten = tcp_unlisten,
 	.accept = tcp_accept,
 	.reject = tcp_reject,
