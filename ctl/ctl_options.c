@@ -153,7 +153,8 @@ static const struct option_row ctl_verb_rows[] = {
 	  .value = "LEVEL",
 	  .choices = ctl_levels,
 	  .help = "Log up to *error*, *warning*, *notice*, *info* or "
-		  "*debug*." },
+		  "*debug*. The process that answers *rdma-discover*(1) keeps "
+		  "the level of its start." },
 };
 
 const struct option_table ctl_verb_table = {

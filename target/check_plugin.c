@@ -609,15 +609,14 @@ static void run_step(struct check *c, const char *name,
 
 /* ---- the two processes ---- */
 
-/* As in server.c, but for a target that does not answer queries: a plugin must not rely on
- * the calls for that. */
+/* As in server.c. */
 static bool check_enter_sandbox(struct check *c)
 {
 #if HAVE_SANDBOX
 	struct error e = { 0 };
 
-	if (c->no_sandbox || !sandbox_enter(plugin_needs() & RBP_NEEDS_NETWORK,
-					    /* datagrams= */ false, &e))
+	if (c->no_sandbox ||
+	    !sandbox_enter(plugin_needs() & RBP_NEEDS_NETWORK, &e))
 		return true;
 	fail_step(c, "%s", e.text);
 	return false;

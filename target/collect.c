@@ -12,6 +12,7 @@
 #include "target/port/meter.h"
 #include "target/port/metrics.h"
 #include "target/port/port_change.h"
+#include "target/responder_process.h"
 #include "target/server_stop.h"
 
 /* The counters and the present state of one worker. */
@@ -129,12 +130,14 @@ static void collect_volumes(struct collect *c, const struct lun_map *luns)
 static void collect_run_begin(struct server *s, void *arg)
 {
 	struct collect_begin *begin = arg;
+	struct discovery_counts discovery;
 	struct collect *c = begin->c;
 
 	begin->runs = server_begin_change(s) == 0;
 	if (!begin->runs)
 		return;
 	collect_volumes(c, &s->luns);
+	discovery = responder_process_counts(s);
 	c->target = (struct metrics_target){
 		.one = 1,
 		.start_ns = s->start_ns,
@@ -142,8 +145,8 @@ static void collect_run_begin(struct server *s, void *arg)
 		.sessions = port_sessions(&s->port, NULL, 0),
 		.channels = s->port.next_number,
 		.refusals = s->port.refused_cnt,
-		.discovery_answers = count_read(&s->discovery_counts.answers),
-		.discovery_drops = count_read(&s->discovery_counts.drops),
+		.discovery_answers = discovery.answers,
+		.discovery_drops = discovery.drops,
 	};
 }
 

@@ -130,7 +130,7 @@ static void allow_plugins(struct ruleset *r, const struct target_options *opt)
 	}
 }
 
-static void allow_options(struct ruleset *r, const struct target_options *opt)
+static void allow_files(struct ruleset *r, const struct target_options *opt)
 {
 	char records[4096];
 
@@ -247,6 +247,14 @@ static void allow_changes(struct ruleset *r, const struct target_options *opt)
 		allow(r, opt->volumes_from, READS | WRITES);
 }
 
+static void allow_options(struct ruleset *r, const struct target_options *opt)
+{
+	allow_files(r, opt);
+	allow_plugins(r, opt);
+	if (opt->control || opt->config)
+		allow_changes(r, opt);
+}
+
 static int landlock_restrict(struct ruleset *r)
 {
 	if (r->err)
@@ -264,6 +272,8 @@ int landlock_enter(const struct target_options *opt, bool all_reads,
 	struct ruleset r = { 0 };
 	int err;
 
+	if (version < 1 && !opt)
+		return 0;
 	if (version < 1 && opt->volumes_from)
 		return error_set(e, -EOPNOTSUPP,
 				 "--volumes-from '%s': this kernel has no "
@@ -286,10 +296,8 @@ int landlock_enter(const struct target_options *opt, bool all_reads,
 	err = r.fd < 0 ? -errno : 0;
 	if (!err) {
 		allow_system(&r);
-		allow_options(&r, opt);
-		allow_plugins(&r, opt);
-		if (opt->control || opt->config)
-			allow_changes(&r, opt);
+		if (opt)
+			allow_options(&r, opt);
 		err = landlock_restrict(&r);
 		close(r.fd);
 	}

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "target/control/config.h"
-#include "target/responder.h"
+#include "target/responder_process.h"
 
 /* ---- by message ---- */
 
@@ -313,7 +313,7 @@ bool manage_add_listener(struct manage *m, const char *text,
 	server_call_end(m->server);
 	if (err)
 		return manage_refuse_listener(f, text, e.text);
-	responder_points_changed(m->server);
+	responder_process_tell(m->server);
 	manage_note_listener(m, text);
 	log_event(LOG_NOTICE, &about, "listening on %s, too, from now on",
 		  text);
@@ -373,7 +373,7 @@ bool manage_remove_listener(struct manage *m, const char *text,
 		return manage_refuse_end(f);
 	listen_remove(&how, r.tag, points);
 	server_call_end(m->server);
-	responder_points_changed(m->server);
+	responder_process_tell(m->server);
 	manage_forget_listener(m, &r.uri);
 	log_event(
 		LOG_NOTICE, &about,

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -753,6 +754,15 @@ void target_options_free(struct target_options *opt)
 	opt->backings = NULL;
 	opt->backing_cnt = 0;
 	hmac_key_free(&opt->discovery_key);
+}
+
+bool options_has_low_port(const struct target_options *opt)
+{
+	for (unsigned int i = 0; i < opt->listen_cnt; i++) {
+		if (opt->listens[i].port < IPPORT_RESERVED)
+			return true;
+	}
+	return false;
 }
 
 size_t options_arena_len(const struct target_options *opt)

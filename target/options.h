@@ -98,4 +98,7 @@ void target_options_free(struct target_options *opt);
 /* Bytes of the arena of each thread: the largest power of two that fits. */
 size_t options_arena_len(const struct target_options *opt);
 
+/* Will the target listen on a port that needs a right (below 1024)? */
+bool options_has_low_port(const struct target_options *opt);
+
 #endif

@@ -4,16 +4,16 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/count.h"
 #include "base/hmac.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "base/ticks.h"
 #include "protocol/discovery.h"
 #include "target/responder_set.h"
@@ -24,17 +24,8 @@
 #define READS_A_TURN 32
 
 struct responder {
-	struct server *server;
-	struct hmac_key key;
-	int wake_fd; /* eventfd: points have changed, or the thread must end */
-	pthread_t thread;
-	bool has_thread;
-	pthread_mutex_t lock;
-	/* guarded by the lock */
-	struct listen_points news;
-	bool has_news;
-	bool stopping;
-	/* for setup, then only for the thread */
+	const struct responder_options *opt;
+	int socket; /* of the target */
 	struct listen_points points;
 	struct responder_set set;
 	struct device_watch devices;
@@ -109,7 +100,8 @@ static int responder_encode(struct responder *r, size_t query_len,
 	size_t max = query_len ? query_len * DISCOVERY_GAIN : DISCOVERY_MSG_MAX;
 
 	return discovery_encode(buf, 0, max, &r->self,
-				r->key.len ? hmac_code : NULL, &r->key);
+				r->opt->key.len ? hmac_code : NULL,
+				(void *)(uintptr_t)&r->opt->key);
 }
 
 /* True if all addresses fit into one datagram. */
@@ -129,7 +121,7 @@ static void responder_describe(struct responder *r)
 	r->self.uri_cnt = 0;
 	for (unsigned int i = 0; i < r->points.cnt; i++)
 		all &= responder_add_point(&r->self, &r->points.point[i],
-					   r->key.len);
+					   r->opt->key.len);
 	all = all && responder_fits(r);
 	if (!all && !r->said_left_out)
 		log_warn(
@@ -152,9 +144,9 @@ static void responder_send(struct responder *r, struct dgram *d,
 		dgram_send(d, to, buf, (size_t)len);
 }
 
-static void responder_tell(struct responder *r,
-			   const struct responder_endpoint *ep,
-			   enum discovery_kind kind)
+static void responder_tell_group(struct responder *r,
+				 const struct responder_endpoint *ep,
+				 enum discovery_kind kind)
 {
 	r->self.kind = kind;
 	r->self.nonce = 0;
@@ -165,7 +157,7 @@ static void responder_tell(struct responder *r,
 static void responder_tell_all(struct responder *r, enum discovery_kind kind)
 {
 	for (unsigned int i = 0; i < r->set.cnt; i++)
-		responder_tell(r, &r->set.endpoints[i], kind);
+		responder_tell_group(r, &r->set.endpoints[i], kind);
 }
 
 /* ---- queries ---- */
@@ -178,16 +170,16 @@ static bool responder_is_query(const struct responder *r, const uint8_t *buf,
 	if (discovery_decode(buf, len, ret, &signed_len) ||
 	    ret->kind != DISCOVERY_QUERY)
 		return false;
-	return !r->key.len ||
+	return !r->opt->key.len ||
 	       (signed_len &&
-		hmac_check(&r->key, buf, signed_len, buf + signed_len));
+		hmac_check(&r->opt->key, buf, signed_len, buf + signed_len));
 }
 
 static void responder_take(struct responder *r, struct responder_endpoint *ep,
 			   const uint8_t *buf, size_t len,
 			   const struct dgram_peer *peer)
 {
-	struct discovery_counts *counts = &r->server->discovery_counts;
+	struct discovery_counts *counts = r->opt->counts;
 	struct discovery_msg query;
 
 	if (!responder_is_query(r, buf, len, &query) ||
@@ -212,7 +204,7 @@ static bool responder_join(struct responder *r, struct responder_endpoint *ep)
 {
 	if (!responder_set_join(&r->set, ep))
 		return false;
-	responder_tell(r, ep, DISCOVERY_ANNOUNCE);
+	responder_tell_group(r, ep, DISCOVERY_ANNOUNCE);
 	return true;
 }
 
@@ -238,7 +230,7 @@ static void responder_read(struct responder *r, struct responder_endpoint *ep)
 	}
 }
 
-/* ---- the thread ---- */
+/* ---- work to come ---- */
 
 static bool responder_is_flooded(const struct responder *r)
 {
@@ -289,29 +281,63 @@ static void responder_devices_changed(struct responder *r)
 	responder_look(r, /* is_first= */ false);
 }
 
-/* False: the thread must end. */
-static bool responder_take_news(struct responder *r)
-{
-	bool goes_on, has_news;
-	uint64_t cnt;
+/* ---- the target ---- */
 
-	if (read(r->wake_fd, &cnt, sizeof(cnt)) < 0)
-		return true;
-	pthread_mutex_lock(&r->lock);
-	goes_on = !r->stopping;
-	has_news = r->has_news;
-	if (has_news)
-		r->points = r->news;
-	r->has_news = false;
-	pthread_mutex_unlock(&r->lock);
-	if (has_news) {
-		responder_look(r, /* is_first= */ true);
-		responder_tell_all(r, DISCOVERY_ANNOUNCE);
-	}
-	return goes_on;
+int responder_tell(int socket, const struct srp_port_id *id,
+		   const struct listen_points *points)
+{
+	struct responder_news news = { .id = *id, .cnt = points->cnt };
+
+	memcpy(news.point, points->point, news.cnt * sizeof(*news.point));
+	return send(socket, &news, sizeof(news), MSG_DONTWAIT | MSG_NOSIGNAL) <
+			       0
+		       ? -errno
+		       : 0;
 }
 
-/* The last entries are for wake-ups and for devices. An endpoint that has spent its budget
+/* The target may have been taken over. */
+static bool responder_is_point(const struct listen_point *p)
+{
+	switch (p->addr.ss_family) {
+	case AF_INET:
+		return p->kind < XP_KINDS &&
+		       p->addr_len == sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return p->kind < XP_KINDS &&
+		       p->addr_len == sizeof(struct sockaddr_in6);
+	}
+	return false;
+}
+
+/* Waits for news. False: the target has ended. */
+static bool responder_take_news(struct responder *r)
+{
+	struct responder_news news;
+
+	if (recv(r->socket, &news, sizeof(news), 0) != (ssize_t)sizeof(news) ||
+	    news.cnt > PORT_LISTENERS_MAX)
+		return false;
+	r->points.cnt = 0;
+	for (unsigned int i = 0; i < news.cnt; i++) {
+		if (responder_is_point(&news.point[i]))
+			r->points.point[r->points.cnt++] = news.point[i];
+	}
+	r->self.id = news.id;
+	return true;
+}
+
+static bool responder_take_change(struct responder *r)
+{
+	if (!responder_take_news(r))
+		return false;
+	responder_look(r, /* is_first= */ true);
+	responder_tell_all(r, DISCOVERY_ANNOUNCE);
+	return true;
+}
+
+/* ---- the loop ---- */
+
+/* The last entries are for the target and for devices. An endpoint that has spent its budget
  * waits. */
 static unsigned int responder_poll_list(struct responder *r, struct pollfd *fds)
 {
@@ -324,12 +350,12 @@ static unsigned int responder_poll_list(struct responder *r, struct pollfd *fds)
 		fds[i] = (struct pollfd){ .fd = waits ? -1 : ep->dgram->fd,
 					  .events = POLLIN };
 	}
-	fds[cnt] = (struct pollfd){ .fd = r->wake_fd, .events = POLLIN };
+	fds[cnt] = (struct pollfd){ .fd = r->socket, .events = POLLIN };
 	fds[cnt + 1] = (struct pollfd){ .fd = r->devices.fd, .events = POLLIN };
 	return cnt;
 }
 
-/* Runs one turn. False: the thread must end. */
+/* False: the target has ended. */
 static bool responder_turn(struct responder *r)
 {
 	struct pollfd fds[RESPONDER_ENDPOINTS_MAX + 2];
@@ -345,108 +371,58 @@ static bool responder_turn(struct responder *r)
 		responder_devices_changed(r);
 	if (responder_now_ms() >= r->look_due_ms)
 		responder_look(r, /* is_first= */ false);
-	return !fds[cnt].revents || responder_take_news(r);
+	return !fds[cnt].revents || responder_take_change(r);
 }
 
-static void *responder_main(void *arg)
+/* From the first news on: the target does not serve yet. */
+static int responder_open(struct responder *r, struct error *e)
 {
-	struct responder *r = arg;
-
-	pthread_setname_np(pthread_self(), "discovery");
-	responder_tell_all(r, DISCOVERY_ANNOUNCE);
-	while (responder_turn(r))
-		;
-	return NULL;
-}
-
-/* ---- life cycle ---- */
-
-static void responder_wake(struct responder *r)
-{
-	const uint64_t one = 1;
-
-	if (write(r->wake_fd, &one, sizeof(one)) < 0)
-		log_error("discovery: %s", strerror(errno));
-}
-
-int responder_open(struct server *s, struct error *e)
-{
-	const struct target_options *opt = s->opt;
-	struct responder *r;
-
-	if (strcmp(opt->discovery, "off") == 0)
-		return 0;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return error_set(e, -ENOMEM, "out of memory");
-	s->responder = r;
-	r->server = s;
-	r->devices.fd = -1;
-	pthread_mutex_init(&r->lock, NULL);
-	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (r->wake_fd < 0)
-		return error_set(e, -errno, "cannot answer queries: %s",
-				 strerror(errno));
-	r->key = opt->discovery_key;
-	r->points = s->points;
-	r->self.id = s->id;
-	responder_name(r);
-	device_watch_open(&r->devices);
-	if (strcmp(opt->discovery, "on") != 0)
-		r->set.interfaces = opt->discovery;
-	responder_set_refresh(&r->set, &r->points, /* is_first= */ true);
-	responder_describe(r);
-	return 0;
-}
-
-int responder_start(struct server *s, struct error *e)
-{
-	struct responder *r = s->responder;
 	int err;
 
-	if (!r)
-		return 0;
+	responder_name(r);
+	device_watch_open(&r->devices);
+	responder_set_refresh(&r->set, &r->points, /* is_first= */ true);
+	responder_describe(r);
+	err = r->opt->restrict_self ? r->opt->restrict_self(e) : 0;
 	r->look_due_ms = responder_now_ms() + RESPONDER_LOOK_MS;
-	err = -pthread_create(&r->thread, NULL, responder_main, r);
-	if (err)
-		return error_set(e, err, "cannot start a thread: %s",
-				 strerror(-err));
-	r->has_thread = true;
-	return 0;
+	return err;
 }
 
-void responder_points_changed(struct server *s)
+/* The only thing that the target is ever told. */
+static void responder_tell_ready(const struct responder *r)
 {
-	struct responder *r = s->responder;
-
-	if (!r)
-		return;
-	pthread_mutex_lock(&r->lock);
-	r->news = s->points;
-	r->has_news = true;
-	pthread_mutex_unlock(&r->lock);
-	responder_wake(r);
+	send(r->socket, "", 1, MSG_NOSIGNAL);
 }
 
-void responder_close(struct server *s)
+static void responder_serve(struct responder *r)
 {
-	struct responder *r = s->responder;
+	responder_tell_ready(r);
+	if (!responder_take_change(r))
+		return;
+	while (responder_turn(r))
+		;
+	responder_tell_all(r, DISCOVERY_BYE);
+}
+
+int responder_run(int socket, const struct responder_options *opt,
+		  struct error *e)
+{
+	struct responder *r = calloc(1, sizeof(*r));
+	int err = 0;
 
 	if (!r)
-		return;
-	if (r->has_thread) {
-		pthread_mutex_lock(&r->lock);
-		r->stopping = true;
-		pthread_mutex_unlock(&r->lock);
-		responder_wake(r);
-		pthread_join(r->thread, NULL);
-		responder_tell_all(r, DISCOVERY_BYE);
+		return error_set(e, -ENOMEM, "out of memory");
+	r->opt = opt;
+	r->socket = socket;
+	r->devices.fd = -1;
+	r->set.interfaces = opt->interfaces;
+	if (responder_take_news(r)) {
+		err = responder_open(r, e);
+		if (!err)
+			responder_serve(r);
+		responder_set_close(&r->set);
+		device_watch_close(&r->devices);
 	}
-	responder_set_close(&r->set);
-	device_watch_close(&r->devices);
-	if (r->wake_fd >= 0)
-		close(r->wake_fd);
-	pthread_mutex_destroy(&r->lock);
 	free(r);
-	s->responder = NULL;
+	return err;
 }

@@ -4,35 +4,61 @@
  * interfaces where the target listens, over every carrier of
  * transport/datagram.h. It announces the start and the end of the target.
  *
- * One thread does this. Each endpoint has a budget of datagrams and answers
- * (responder_budget.h), so that a flood at one endpoint silences no other. The
- * kernel drops datagrams beyond the budget. With a key, the target answers only
- * clients that have the key.
+ * It runs in a process of its own (responder_process.h). The target sends it
+ * struct responder_news over a socket of the type SOCK_SEQPACKET. The first one
+ * opens the endpoints, and is answered by one byte when they are open. The second
+ * one says that the target serves, and later ones that something has changed: each
+ * of these is announced. The end of the connection is the end of the target.
+ *
+ * Each endpoint has a budget of datagrams and answers (responder_budget.h), so
+ * that a flood at one endpoint silences no other. The kernel drops datagrams
+ * beyond the budget. With a key, the target answers only clients that have the
+ * key.
  *
  * An interface or a device that is added later is used after RESPONDER_LOOK_MS.
- *
- * Thread: main, except where a comment says otherwise.
  */
 #ifndef TARGET_RESPONDER_H
 #define TARGET_RESPONDER_H
 
-#include "target/server_state.h"
+#include "base/hmac.h"
+#include "target/listen.h"
 
 #define RESPONDER_LOOK_MS 5000
 
-/* Opens the endpoints, before the sandbox forbids it. If an endpoint cannot be
- * opened, this is logged and is no error. Returns 0, or -errno with one line in
- * @e. */
-int responder_open(struct server *s, struct error *e);
-/* Call this when the target serves. Starts the thread, and announces the
- * target. */
-int responder_start(struct server *s, struct error *e);
-/* Announces the end of the target, and frees everything, also if only some of
- * it was made. */
-void responder_close(struct server *s);
+/* The responder's activity. Only the responder writes it. */
+struct discovery_counts {
+	uint64_t answers;
+	uint64_t drops;
+};
 
-/* The addresses where the target listens, s->points, have changed. Thread: the
- * one that has changed them. */
-void responder_points_changed(struct server *s);
+/* What the responder knows of the target. */
+struct responder_news {
+	struct srp_port_id id;
+	unsigned int cnt;
+	struct listen_point point[PORT_LISTENERS_MAX];
+};
+
+struct responder_options {
+	const char *interfaces; /* NAME,NAME; NULL: all. Borrowed */
+	struct hmac_key key;	/* len 0: none */
+	struct discovery_counts *counts;
+	/* Called when the endpoints are open; NULL: nothing. Returns 0, or -errno
+	 * with one clause in @e. */
+	int (*restrict_self)(struct error *e);
+};
+
+/* Sends news, on the side of the target. Return: 0; -EAGAIN: the responder takes none;
+ * another -errno: it has ended. Thread: any. */
+int responder_tell(int socket, const struct srp_port_id *id,
+		   const struct listen_points *points);
+
+/*
+ * Returns when the target has ended, or -errno with one clause in @e. An endpoint
+ * that cannot be opened is logged and is no error.
+ *
+ * Thread: the only one of the process, or one of a test.
+ */
+int responder_run(int socket, const struct responder_options *opt,
+		  struct error *e);
 
 #endif

@@ -23,6 +23,7 @@
  * name_of. */
 #define NUMBERS 512
 
+/* For the target and for the process of its responder. */
 static const char *const allowed[] = {
 	/* memory */
 	"brk",
@@ -62,9 +63,6 @@ static const char *const allowed[] = {
 	"preadv2",
 	"write",
 	"writev",
-	"pwrite64",
-	"pwritev",
-	"pwritev2",
 	"close",
 	"lseek",
 	"fstat",
@@ -79,16 +77,8 @@ static const char *const allowed[] = {
 	"epoll_pwait2",
 	"eventfd2",
 	"pipe2",
-	"fallocate",
-	"fsync",
-	"fdatasync",
-	"sync_file_range",
-	"ftruncate",
-	"flock",
-	"io_uring_enter",
-	"io_uring_register",
-	/* files: state that survives a restart, and RDMA devices that are
-	 * opened later */
+	/* files: what libraries read, and RDMA devices that are opened
+	 * later */
 	"open",
 	"openat",
 	"stat",
@@ -103,16 +93,7 @@ static const char *const allowed[] = {
 	"readlink",
 	"readlinkat",
 	"getdents64",
-	"mkdir",
-	"getcwd",
-	"unlink",
-	"unlinkat",
-	"rename",
-	"renameat",
-	"renameat2",
-	/* connections that others open */
-	"accept",
-	"accept4",
+	/* sockets */
 	"getsockname",
 	"getpeername",
 	"getsockopt",
@@ -132,6 +113,35 @@ static const char *const allowed[] = {
 	"setitimer", /* the end of a store may take too long */
 	"getrlimit",
 	"getcpu",
+};
+
+/* For the target alone. */
+static const char *const allowed_serving[] = {
+	/* volumes */
+	"pwrite64",
+	"pwritev",
+	"pwritev2",
+	"fallocate",
+	"fsync",
+	"fdatasync",
+	"sync_file_range",
+	"ftruncate",
+	"flock",
+	"io_uring_enter",
+	"io_uring_register",
+	/* state that survives a restart */
+	"mkdir",
+	"getcwd",
+	"unlink",
+	"unlinkat",
+	"rename",
+	"renameat",
+	"renameat2",
+	/* connections that others open */
+	"accept",
+	"accept4",
+	/* how the process of the responder has ended */
+	"wait4",
 };
 
 /* For plugins that declare it: connections that they open. */
@@ -247,8 +257,8 @@ static int add_condition(scmp_filter_ctx ctx, const struct condition *c)
  * name. */
 static const struct condition network_condition = { "ioctl", 1, INT, FIONREAD };
 
-/* Sockets of IP, of @type and no other. They cannot connect. */
-static int add_sockets(scmp_filter_ctx ctx, int type)
+/* Sockets of UDP. They cannot connect. */
+static int add_datagrams(scmp_filter_ctx ctx)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
 	const uint64_t type_mask =
@@ -261,7 +271,7 @@ static int add_sockets(scmp_filter_ctx ctx, int type)
 			SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, INT,
 				   (uint64_t)families[i]),
 			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, type_mask,
-				   (uint64_t)type),
+				   SOCK_DGRAM),
 			SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, INT, 0));
 	return err;
 }
@@ -301,23 +311,31 @@ static int add_names(scmp_filter_ctx ctx, const char *const *names, size_t cnt)
 	return err;
 }
 
-static int add_rules(scmp_filter_ctx ctx, bool network, bool datagrams)
+static int add_target(scmp_filter_ctx ctx, bool network)
 {
 	int err = add_names(ctx, allowed, ARRAY_SIZE(allowed));
 
+	if (!err)
+		err = add_names(ctx, allowed_serving,
+				ARRAY_SIZE(allowed_serving));
 	if (!err && network)
 		err = add_names(ctx, allowed_network,
 				ARRAY_SIZE(allowed_network));
-	if (!err && !network && datagrams)
-		err = add_sockets(ctx, SOCK_DGRAM);
 	return err ? err : add_conditions(ctx, network);
 }
 
-int sandbox_enter(bool network, bool datagrams, struct error *e)
+static int add_responder(scmp_filter_ctx ctx)
 {
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
-	int err = ctx ? add_rules(ctx, network, datagrams) : -ENOMEM;
+	int err = add_names(ctx, allowed, ARRAY_SIZE(allowed));
 
+	if (!err)
+		err = add_datagrams(ctx);
+	return err ? err : add_conditions(ctx, /* network= */ false);
+}
+
+/* @err: what adding the rules to @ctx has returned. Frees @ctx. */
+static int sandbox_load(scmp_filter_ctx ctx, int err, struct error *e)
+{
 	/* A tree: frequent calls must not need a hundred comparisons. */
 	if (!err)
 		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
@@ -336,4 +354,18 @@ int sandbox_enter(bool network, bool datagrams, struct error *e)
 			  "where the kernel has no seccomp",
 			  strerror(-err));
 	return err;
+}
+
+int sandbox_enter(bool network, struct error *e)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
+
+	return sandbox_load(ctx, ctx ? add_target(ctx, network) : -ENOMEM, e);
+}
+
+int sandbox_enter_responder(struct error *e)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
+
+	return sandbox_load(ctx, ctx ? add_responder(ctx) : -ENOMEM, e);
 }

@@ -21,13 +21,16 @@
 
 /*
  * For all threads of the process, including those of plugins. @network: a
- * plugin opens connections, so the calls for them are allowed. @datagrams: it may open
- * UDP sockets, and can send any datagram to any address, as with the sockets
- * that it has. Only in builds with HAVE_SANDBOX: with libseccomp, and without a
- * sanitizer, whose run-time library needs more calls.
+ * plugin opens connections, so the calls for them are allowed. Else no socket can
+ * be made, but those of netlink. Only in builds with HAVE_SANDBOX: with libseccomp, and without
+ * a sanitizer, whose run-time library needs more calls.
  *
  * Thread: setup. Return: 0, or -errno with one clause in @e.
  */
-int sandbox_enter(bool network, bool datagrams, struct error *e);
+int sandbox_enter(bool network, struct error *e);
+
+/* The same for the process of the responder: it may open UDP sockets, and can send
+ * any datagram to any address. It has no ring and changes no files. */
+int sandbox_enter_responder(struct error *e);
 
 #endif

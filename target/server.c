@@ -24,7 +24,7 @@
 #include "target/heartbeat.h"
 #include "target/landlock.h"
 #include "target/listen.h"
-#include "target/responder.h"
+#include "target/responder_process.h"
 #include "target/service_notify.h"
 #include "target/start_signals.h"
 #include "target/privileges.h"
@@ -201,6 +201,8 @@ static void server_on_signal(struct reactor_watch *w, uint32_t events)
 			server_release_stuck(s);
 		else if (info.ssi_signo == SIGUSR2)
 			server_log_counters(s);
+		else if (info.ssi_signo == SIGCHLD)
+			responder_process_ended(s);
 		else
 			server_stop_signal(s, (int)info.ssi_signo);
 	}
@@ -216,6 +218,7 @@ static int server_catch_signals(struct server *s, struct error *e)
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGCHLD);
 	signal(SIGPIPE, SIG_IGN);
 	/* A write beyond ulimit -f fails, with EFBIG. */
 	signal(SIGXFSZ, SIG_IGN);
@@ -328,15 +331,6 @@ static int server_open_service_notify(struct server *s, struct error *e)
 
 /* ---- rights ---- */
 
-static bool server_has_low_port(const struct target_options *opt)
-{
-	for (unsigned int i = 0; i < opt->listen_cnt; i++) {
-		if (opt->listens[i].port < IPPORT_RESERVED)
-			return true;
-	}
-	return false;
-}
-
 static int server_raise_limits(struct server *s, struct error *e)
 {
 	privileges_raise_limits();
@@ -389,7 +383,7 @@ static int server_give_up_rights(struct server *s, struct error *e)
 {
 	const struct target_options *opt = s->opt;
 
-	return privileges_drop(opt->user, server_has_low_port(opt), e);
+	return privileges_drop(opt->user, options_has_low_port(opt), e);
 }
 
 static int server_enter_sandbox(struct server *s, struct error *e)
@@ -400,7 +394,7 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 #if HAVE_SANDBOX
 	if (landlock_enter(s->opt, s->network, e))
 		return e->err;
-	return sandbox_enter(s->network, s->responder, e);
+	return sandbox_enter(s->network, e);
 #else
 	log_info("this build has no sandbox");
 	return 0;
@@ -495,6 +489,7 @@ static int server_get_ready(struct server *s, struct error *e)
 	static int (*const steps[])(struct server * s, struct error * e) = {
 		/* with the rights of the user that started the target */
 		server_catch_signals,
+		responder_process_fork,
 		server_open_stores,
 		server_open_pidfile,
 #if HAVE_JSON
@@ -510,7 +505,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_listen_all,
 		server_register_volumes,
 		export_open,
-		responder_open,
+		responder_process_open,
 		server_enter_sandbox,
 		server_start_threads,
 		server_write_pidfile,
@@ -518,7 +513,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_manage_start,
 #endif
 		export_start,
-		responder_start,
+		responder_process_start,
 		heartbeat_start,
 	};
 	int err = 0;
@@ -538,7 +533,7 @@ static void server_tear_down(struct server *s)
 {
 	server_let_signals_end(s);
 	heartbeat_end(s);
-	responder_close(s);
+	responder_process_close(s);
 	export_close(s);
 #if HAVE_JSON
 	/* As after a second signal. */

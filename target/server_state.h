@@ -69,13 +69,7 @@ struct control;
 struct export;
 struct heartbeat;
 struct manage;
-struct responder;
-
-/* The responder's activity. Only the responder writes it. */
-struct discovery_counts {
-	uint64_t answers;
-	uint64_t drops;
-};
+struct responder_process;
 
 /* Calls of other threads that worker 0 runs; see server_call(). */
 struct server_calls {
@@ -122,8 +116,8 @@ struct server {
 	struct control *control;     /* NULL: no socket */
 	struct export *export;	     /* export.h */
 	struct heartbeat *heartbeat; /* heartbeat.h; NULL: not requested */
-	struct responder *responder; /* responder.h; NULL: no answers */
-	struct discovery_counts discovery_counts;
+	struct responder_process *responder; /* responder_process.h; NULL: no
+					      * answers */
 	const struct configuration *configuration;
 	/* For SIGHUP. NULL: there is no configuration file. */
 	void (*reload)(struct manage *m);

@@ -19,7 +19,8 @@ is() { # WANT GOT
 	}
 }
 
-t_target --backing ram:16M,name=disk
+truncate -s 16M "$T/disk.img"
+t_target --backing "$T/disk.img,name=disk"
 NAME=$(hostname | cut -d. -f1)
 NAME=$NAME:$T_PORT
 t_check 'by multicast over loopback' \
@@ -42,6 +43,38 @@ t_check 'no line for the kernel: it needs RDMA' is '' "$(rdma-discover -c)"
 t_check 'two clients at once' eval '
 	rdma-discover --json >"$T/1" & rdma-discover --json >"$T/2"
 	wait $!; grep -q "$NAME" "$T/1" && cmp "$T/1" "$T/2"'
+
+# ---- the process that answers
+
+is_responder() { # PID
+	grep -qx discovery "/proc/$1/comm"
+}
+# It has its own filter, no capability, and nothing of the target: no volume and no ring.
+has_own_rights() {
+	RESPONDER=$(pgrep -P "$T_TARGET")
+	is_responder "$RESPONDER" || return 1
+	grep -E '^(Cap(Prm|Eff|Amb)|Seccomp):' "/proc/$RESPONDER/status"
+	ls -l "/proc/$RESPONDER/fd"
+	# Locked memory may need a capability (000...4000).
+	[ "$(grep -Ec '^Cap(Prm|Eff|Amb):.0+(4000)?$' "/proc/$RESPONDER/status")" = 3 ] &&
+		{ [ -n "${SANITIZED-}" ] || grep -q '^Seccomp:.2$' "/proc/$RESPONDER/status"; } &&
+		! ls -l "/proc/$RESPONDER/fd" | grep -E 'io_uring|signalfd|disk.img'
+}
+t_check 'a process of its own answers' has_own_rights
+goes_on() {
+	kill -9 "$RESPONDER"
+	t_wait_for 10 grep -q 'discovery has ended (signal 9)' "$T/target.log" &&
+		rdma-info "$URI" && [ -z "$(pgrep -P "$T_TARGET")" ]
+}
+t_check 'if it dies, the target says so, and goes on' goes_on
+t_refused 'nobody answers then' 'no target has answered' rdma-discover -t 0.3
+t_target_stop TERM
+t_target_again --backing "$T/disk.img,name=disk"
+RESPONDER=$(pgrep -P "$T_TARGET")
+t_check 'another start has another' is_responder "$RESPONDER"
+t_target_stop KILL
+t_check 'it dies with the target' t_wait_for 10 t_is_gone "$RESPONDER"
+t_target_again --backing "$T/disk.img,name=disk"
 
 # ---- a flood
 
@@ -168,7 +201,6 @@ serve() {
 	t_wait_for 10 eval 'grep -A 1 "^To mount" "$T/log.t" | grep "^  "'
 }
 stop "$T_TARGET"
-truncate -s 16M "$T/disk.img"
 serve --listen "srp+tcp://127.0.0.1:$PORT" --discovery-key "$T/right"
 t_check 'with the key' is "$NAME multicast srp+tcp://127.0.0.1:$PORT" \
 	"$(target_json --carrier multicast --key "$T/right")"

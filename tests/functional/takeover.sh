@@ -266,9 +266,7 @@ else
 	given "$@"
 fi
 t_check 'it makes no socket of TCP' calls_not socket socket
-t_check 'without discovery, none of UDP' calls_not socket datagram --discovery off
-# What is left (docs/security.md): endpoints of discovery.
-t_check 'with discovery, it makes those of UDP' opens datagram
+t_check 'nor of UDP, with discovery' calls_not socket datagram --discovery on
 echo '{}' >"$T/c.json"
 set -- --control "$T/ctl" --config "$T/c.json" --discovery on
 t_check 'addresses can be added, and it makes no socket of TCP' calls_not socket socket "$@"

@@ -257,7 +257,7 @@ as=()
 refused "address of another machine" "192.0.2.1:$port" \
 	--listen "srp+tcp://192.0.2.1:$port" "${disk[@]}"
 few_files() {
-	prlimit --nofile=5 "$bin" "${here[@]}" "${disk[@]}" 2>"$work/err"
+	prlimit --nofile=6 "$bin" "${here[@]}" "${disk[@]}" 2>"$work/err"
 	[ $? = 1 ] && grep -q "io_uring: .*; raise the limit .*ulimit -n" "$work/err"
 }
 few_files

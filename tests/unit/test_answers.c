@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "protocol/discovery.h"
@@ -239,8 +240,13 @@ static unsigned int count_sent(bool (*is)(const struct sent *s, uint64_t arg),
 /* ---- the target ---- */
 
 static struct {
-	struct server *server;
-	struct target_options opt;
+	struct responder_options opt;
+	struct discovery_counts counts;
+	struct srp_port_id id;
+	struct listen_points points;
+	int sockets[2]; /* of the target, and of the responder */
+	pthread_t responder;
+	bool runs;
 } world;
 
 static const struct hmac_key right_key = { "sixteen bytes at", 16 };
@@ -249,8 +255,7 @@ static const struct hmac_key wrong_key = { "sixteen bytes aT", 16 };
 static void add_point(const char *host)
 {
 	struct sockaddr_in sin = t_addr(host, 5555);
-	struct listen_points *points = &world.server->points;
-	struct listen_point *p = &points->point[points->cnt++];
+	struct listen_point *p = &world.points.point[world.points.cnt++];
 
 	*p = (struct listen_point){ .kind = XP_TCP, .addr_len = sizeof(sin) };
 	memcpy(&p->addr, &sin, sizeof(sin));
@@ -263,27 +268,55 @@ static int make(void **state)
 	net.sent_cnt = 0;
 	net.refuses_multicast = 0;
 	net.has_rdma = false;
-	world.server = calloc(1, sizeof(*world.server));
-	assert_non_null(world.server);
-	world.opt = (struct target_options){ .discovery = "lo" };
-	world.server->opt = &world.opt;
-	world.server->id = srp_port_id_make(1, 2);
+	memset(&world, 0, sizeof(world));
+	world.opt.interfaces = "lo";
+	world.opt.counts = &world.counts;
+	world.id = srp_port_id_make(1, 2);
 	add_point("127.0.0.1");
 	return 0;
 }
 
-static void start(void)
+static void *run(void *arg)
 {
 	struct error e;
 
-	assert_int_equal(responder_open(world.server, &e), 0);
-	assert_int_equal(responder_start(world.server, &e), 0);
+	assert_int_equal(responder_run(world.sockets[1], &world.opt, &e), 0);
+	close(world.sockets[1]);
+	return NULL;
+}
+
+static void tell(void)
+{
+	assert_int_equal(
+		responder_tell(world.sockets[0], &world.id, &world.points), 0);
+}
+
+static void start(void)
+{
+	char ready;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+				    world.sockets),
+			 0);
+	assert_int_equal(pthread_create(&world.responder, NULL, run, NULL), 0);
+	world.runs = true;
+	tell();
+	assert_int_equal(recv(world.sockets[0], &ready, 1, 0), 1);
+	tell();
+}
+
+static void stop(void)
+{
+	if (!world.runs)
+		return;
+	close(world.sockets[0]);
+	pthread_join(world.responder, NULL);
+	world.runs = false;
 }
 
 static int end(void **state)
 {
-	responder_close(world.server);
-	free(world.server);
+	stop();
 	return 0;
 }
 
@@ -370,7 +403,7 @@ T_ROWS(only_a_query_is_answered, queries)
 		add_point(host);
 	}
 	if (q->key)
-		world.opt.discovery_key = *q->key;
+		world.opt.key = *q->key;
 	start();
 	pthread_mutex_lock(&net.lock);
 	ep = find_endpoint(DGRAM_UNICAST);
@@ -380,9 +413,8 @@ T_ROWS(only_a_query_is_answered, queries)
 	pthread_mutex_unlock(&net.lock);
 	await_sent(has_nonce, LAST);
 	assert_int_equal(count_sent(has_nonce, NONCE), q->answered);
-	assert_int_equal(world.server->discovery_counts.drops, !q->answered);
-	assert_int_equal(world.server->discovery_counts.answers,
-			 1 + q->answered);
+	assert_int_equal(world.counts.drops, !q->answered);
+	assert_int_equal(world.counts.answers, 1 + q->answered);
 	if (q->answered) {
 		struct sent s = await_sent(has_nonce, NONCE);
 		struct sockaddr_in want = t_addr("10.0.0.9", 1234);
@@ -415,8 +447,7 @@ T_TEST(one_host_leaves_answers_to_others)
 	await_sent(has_nonce, LAST);
 	answers = count_sent(has_nonce, NONCE);
 	assert_in_range(answers, 1, most);
-	assert_int_equal(world.server->discovery_counts.drops,
-			 most + 5 - answers);
+	assert_int_equal(world.counts.drops, most + 5 - answers);
 }
 
 /* ---- by itself ---- */
@@ -434,7 +465,7 @@ T_TEST(target_that_comes_says_so)
 	s = await_sent(is_to_group, DISCOVERY_ANNOUNCE);
 	assert_int_equal(s.carrier, DGRAM_MULTICAST);
 	assert_int_equal(s.msg.nonce, 0);
-	assert_memory_equal(&s.msg.id, &world.server->id, sizeof(s.msg.id));
+	assert_memory_equal(&s.msg.id, &world.id, sizeof(s.msg.id));
 	assert_int_equal(s.msg.uri_cnt, 1);
 	assert_string_equal(s.msg.uris[0], "srp+tcp://127.0.0.1:5555");
 	assert_int_equal(count_sent(is_to_group, DISCOVERY_BYE), 0);
@@ -443,7 +474,7 @@ T_TEST(target_that_comes_says_so)
 T_TEST(target_that_goes_says_so)
 {
 	start();
-	responder_close(world.server);
+	stop();
 	assert_int_equal(count_sent(is_to_group, DISCOVERY_BYE), 1);
 	assert_null(find_endpoint(DGRAM_UNICAST));
 	assert_null(find_endpoint(DGRAM_MULTICAST));
@@ -460,7 +491,7 @@ T_TEST(new_address_is_told)
 
 	start();
 	add_point("127.0.0.2");
-	responder_points_changed(world.server);
+	tell();
 	s = await_sent(has_two_uris, DISCOVERY_ANNOUNCE);
 	assert_string_equal(s.msg.uris[1], "srp+tcp://127.0.0.2:5555");
 }
@@ -472,13 +503,13 @@ T_TEST(wildcard_with_a_key_tells_addresses)
 	unsigned int cnt;
 	struct sent s;
 
-	world.server->points.cnt = 0;
+	world.points.cnt = 0;
 	add_point("0.0.0.0");
-	cnt = listen_point_reach(&world.server->points.point[0], reach,
+	cnt = listen_point_reach(&world.points.point[0], reach,
 				 DISCOVERY_URIS_MAX);
 	if (!cnt)
 		T_SKIP("the loopback interface alone");
-	world.opt.discovery_key = right_key;
+	world.opt.key = right_key;
 	start();
 	s = await_sent(is_to_group, DISCOVERY_ANNOUNCE);
 	assert_int_equal(s.msg.uri_cnt, cnt);
@@ -501,7 +532,7 @@ T_TEST(endpoint_whose_device_goes_is_opened_again)
 		pthread_cond_wait(&net.changed, &net.lock);
 	net.sent_cnt = 0;
 	pthread_mutex_unlock(&net.lock);
-	responder_points_changed(world.server);
+	tell();
 	await_sent(is_to_group, DISCOVERY_ANNOUNCE);
 }
 
@@ -571,7 +602,7 @@ T_TEST(fabric_that_refuses_is_asked_again)
 	while (find_endpoint(DGRAM_RDMA))
 		pthread_cond_wait(&net.changed, &net.lock);
 	pthread_mutex_unlock(&net.lock);
-	responder_points_changed(world.server);
+	tell();
 	pthread_mutex_lock(&net.lock);
 	while (!find_endpoint(DGRAM_RDMA))
 		pthread_cond_wait(&net.changed, &net.lock);
@@ -580,20 +611,37 @@ T_TEST(fabric_that_refuses_is_asked_again)
 	await_sent(is_by, DGRAM_RDMA);
 }
 
-T_TEST(discovery_can_be_off)
+/* A target that was taken over may say anything. */
+T_TEST(address_that_is_none_is_left_out)
 {
-	world.opt.discovery = "off";
+	struct listen_point *p = world.points.point;
+
+	add_point("127.0.0.2");
+	add_point("127.0.0.3");
+	p[0].kind = XP_KINDS;
+	p[1].addr_len = sizeof(p->addr) + 1;
+	p[2].addr.ss_family = AF_UNIX;
 	start();
-	assert_null(world.server->responder);
-	responder_points_changed(world.server);
 	assert_int_equal(net.endpoint_cnt, 0);
+}
+
+T_TEST(more_addresses_than_there_can_be_end_it)
+{
+	struct responder_news news = { .cnt = PORT_LISTENERS_MAX + 1 };
+
+	start();
+	assert_int_equal(send(world.sockets[0], &news, sizeof(news), 0),
+			 sizeof(news));
+	pthread_join(world.responder, NULL);
+	close(world.sockets[0]);
+	world.runs = false;
 }
 
 /* A wildcard is not listened at: it has addresses of other interfaces, too. */
 T_TEST(discovery_may_be_on_some_interfaces_only)
 {
-	world.opt.discovery = "none0,none1";
-	world.server->points.cnt = 0;
+	world.opt.interfaces = "none0,none1";
+	world.points.cnt = 0;
 	add_point("0.0.0.0");
 	start();
 	assert_int_equal(net.endpoint_cnt, 0);

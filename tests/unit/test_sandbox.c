@@ -173,10 +173,10 @@ static const struct forbidden {
 	{ "another ring", "io_uring_setup", another_ring },
 };
 
-/* Runs @act in a child that enters the sandbox. Returns the exit status, and in
- * @text what the child wrote. */
-static int in_sandbox_with(bool network, bool datagrams, void (*act)(void),
-			   char *text, size_t len)
+/* Runs @act in a child that has entered the sandbox by @enter. Returns the exit status, and
+ * in @text what the child wrote. */
+static int in_sandbox_by(int (*enter)(struct error *e), void (*act)(void),
+			 char *text, size_t len)
 {
 	struct error e;
 	int fds[2];
@@ -189,8 +189,7 @@ static int in_sandbox_with(bool network, bool datagrams, void (*act)(void),
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		dup2(fds[1], STDERR_FILENO);
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-		    sandbox_enter(network, datagrams, &e))
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || enter(&e))
 			_exit(77);
 		act();
 		_exit(0);
@@ -203,10 +202,19 @@ static int in_sandbox_with(bool network, bool datagrams, void (*act)(void),
 	return status;
 }
 
+static int enter_target(struct error *e)
+{
+	return sandbox_enter(/* network= */ false, e);
+}
+
+static int enter_network(struct error *e)
+{
+	return sandbox_enter(/* network= */ true, e);
+}
+
 static int in_sandbox(void (*act)(void), char *text, size_t len)
 {
-	return in_sandbox_with(/* network= */ false, /* datagrams= */ false,
-			       act, text, len);
+	return in_sandbox_by(enter_target, act, text, len);
 }
 
 T_ROWS(what_serving_does_not_need_ends_it, forbidden)
@@ -311,9 +319,8 @@ static void connect_to_nobody(void)
 T_TEST(plugin_may_connect_where_it_says_so)
 {
 	char text[512];
-	int status =
-		in_sandbox_with(/* network= */ true, /* datagrams= */ false,
-				connect_to_nobody, text, sizeof(text));
+	int status = in_sandbox_by(enter_network, connect_to_nobody, text,
+				   sizeof(text));
 
 	assert_string_equal(text, "");
 	assert_true(WIFEXITED(status));
@@ -324,8 +331,7 @@ T_TEST(it_may_nothing_else)
 {
 	char text[512];
 	int status =
-		in_sandbox_with(/* network= */ true, /* datagrams= */ false,
-				run_program, text, sizeof(text));
+		in_sandbox_by(enter_network, run_program, text, sizeof(text));
 
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 1);
@@ -372,9 +378,8 @@ static void look_for_targets(void)
 T_TEST(it_may_answer_datagrams)
 {
 	char text[512];
-	int status =
-		in_sandbox_with(/* network= */ false, /* datagrams= */ true,
-				look_for_targets, text, sizeof(text));
+	int status = in_sandbox_by(sandbox_enter_responder, look_for_targets,
+				   text, sizeof(text));
 
 	assert_string_equal(text, "");
 	assert_true(WIFEXITED(status));
@@ -389,9 +394,8 @@ T_TEST(no_more_than_that)
 
 	for (size_t i = 0; i < ARRAY_SIZE(acts); i++) {
 		char text[512];
-		int status = in_sandbox_with(/* network= */ false,
-					     /* datagrams= */ false, acts[i],
-					     text, sizeof(text));
+		int status = in_sandbox_by(enter_target, acts[i], text,
+					   sizeof(text));
 
 		assert_true(WIFEXITED(status));
 		assert_int_equal(WEXITSTATUS(status), 1);
@@ -424,8 +428,7 @@ T_TEST(older_threads_are_in_it_too)
 
 		if (pthread_create(&thread, NULL, run_program_when_told, fds) ||
 		    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-		    sandbox_enter(/* network= */ false, /* datagrams= */ false,
-				  &e) ||
+		    sandbox_enter(/* network= */ false, &e) ||
 		    write(fds[1], "x", 1) != 1)
 			_exit(77);
 		pthread_join(thread, NULL);
