@@ -1047,9 +1047,10 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, PREEMPT AND ABORT",
 		.clause = "SPC-4 6.16",
-		.note = "As PREEMPT. Answered when the preempted nexuses "
-			"have no commands left. These nexuses no longer "
-			"prevent removal.",
+		.note = "As PREEMPT. Answered when no command of the preempted "
+			"nexuses submits anything any more. Blocks that the "
+			"store still has for one of them wait. These nexuses "
+			"no longer prevent removal.",
 		.opcode = 0x5f,
 		.service_action = 0x05,
 		.cdb_len = 10,
