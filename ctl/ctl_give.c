@@ -82,7 +82,7 @@ static enum ctl_exit give_file(struct ctl_link *l, const json_t *vol,
 {
 	const char *path = json_string_value(json_object_get(vol, "store"));
 	bool read_only = json_is_true(json_object_get(vol, "ro"));
-	int fds[GIVEN_FILE_FDS_MAX];
+	int fds[GIVEN_FILE_FDS_MAX] = { 0 };
 	enum ctl_exit code;
 	json_t *out = NULL;
 	struct error e;

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "transport/tcp/socket.h"
+#include "transport/xport.h"
 
 /* Newer than some headers. */
 #ifndef SO_NETNS_COOKIE
@@ -21,33 +23,20 @@ static bool given_has(int fd, int option, int want)
 	       value == want;
 }
 
-static bool given_same_address(const struct sockaddr *a,
-			       const struct sockaddr *b)
-{
-	const struct sockaddr_in *in_a = (const void *)a;
-	const struct sockaddr_in *in_b = (const void *)b;
-	const struct sockaddr_in6 *in6_a = (const void *)a;
-	const struct sockaddr_in6 *in6_b = (const void *)b;
-
-	if (a->sa_family != b->sa_family || in_a->sin_port != in_b->sin_port)
-		return false;
-	if (a->sa_family == AF_INET)
-		return in_a->sin_addr.s_addr == in_b->sin_addr.s_addr;
-	return IN6_ARE_ADDR_EQUAL(&in6_a->sin6_addr, &in6_b->sin6_addr) &&
-	       in6_a->sin6_scope_id == in6_b->sin6_scope_id;
-}
-
 static bool given_listens(int fd, const struct sockaddr *addr)
 {
 	struct sockaddr_storage own = { 0 };
 	socklen_t len = sizeof(own);
+	char is[64], wanted[64];
 
+	if (getsockname(fd, (struct sockaddr *)&own, &len))
+		return false;
+	xp_addr_text((struct sockaddr *)&own, is, sizeof(is));
+	xp_addr_text(addr, wanted, sizeof(wanted));
 	return given_has(fd, SO_DOMAIN, addr->sa_family) &&
 	       given_has(fd, SO_TYPE, SOCK_STREAM) &&
 	       given_has(fd, SO_PROTOCOL, IPPROTO_TCP) &&
-	       given_has(fd, SO_ACCEPTCONN, 1) &&
-	       getsockname(fd, (struct sockaddr *)&own, &len) == 0 &&
-	       given_same_address((struct sockaddr *)&own, addr);
+	       given_has(fd, SO_ACCEPTCONN, 1) && strcmp(is, wanted) == 0;
 }
 
 /* 0: the kernel does not tell. */
