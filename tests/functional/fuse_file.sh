@@ -471,7 +471,7 @@ loop_mount() {
 	umount "$T/fs" && mount "$loop" "$T/fs" || return 1
 	[ "$(sum "$T/fs/a")" = "$sum" ] && rm "$T/fs/a" && fstrim "$T/fs"
 	status=$?
-	umount "$T/fs" && e2fsck -fn "$loop" && losetup -d "$loop" &&
+	umount "$T/fs" && e2fsck -fn "$loop" && losetup -d "$loop" && t_loops= &&
 		[ $status = 0 ]
 }
 if [ "$(id -u)" = 0 ] && losetup -f >/dev/null 2>&1; then

@@ -38,7 +38,7 @@ t_cnt=0
 t_failed=0
 t_mounts=
 t_pids=
-t_loops=
+t_loops= # not those that are detached: another test may have them now
 
 # libfuse 3.14 does not free the path of a detached mount.
 echo leak:fuse_session_mount >"$T/lsan"

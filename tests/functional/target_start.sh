@@ -179,6 +179,7 @@ if [ -n "$loop" ]; then
 	result "the file of a loop device that is idle is served" $?
 	kill "$pid" && wait "$pid"
 	losetup -d "$loop"
+	loop= # another test may have the device now
 else
 	skip "a file that has a loop device" "no loop device here"
 fi
