@@ -22,8 +22,8 @@
 # mounts are unmounted, whatever happened.
 
 set -u
-if [ "${T_ALONE-}" = 1 ] && unshare -n true 2>/dev/null; then
-	T_ALONE=yes exec unshare -n sh -c 'ip link set lo up && exec "$0" "$@"' \
+if [ "${T_ALONE-}" = 1 ] && unshare -nm true 2>/dev/null; then
+	T_ALONE=yes exec unshare -nm sh -c 'ip link set lo up && exec "$0" "$@"' \
 		"$0" "$@"
 fi
 : "${BUILD:?the build directory}"
