@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/ticks.h"
 #include "target/block/block_worker.h"
 
 /* The most that one command may unmap, in bytes. It is less for a store in memory,
@@ -34,6 +35,7 @@ enum block_phase {
 static const uint8_t plans[][PLAN_MAX] = {
 	[BLOCK_CMD_READ] = { PHASE_SETTLE, PHASE_READ, PHASE_END },
 	[BLOCK_CMD_WRITE] = { PHASE_WRITE, PHASE_SECURE, PHASE_END },
+	[BLOCK_CMD_WRITE_ALONE] = { PHASE_WRITE, PHASE_SECURE, PHASE_END },
 	[BLOCK_CMD_OR] = { PHASE_LOOK, PHASE_WRITE, PHASE_SECURE, PHASE_END },
 	[BLOCK_CMD_FILL] = { PHASE_FILL, PHASE_SECURE, PHASE_END },
 	[BLOCK_CMD_UNMAP] = { PHASE_UNMAP, PHASE_SECURE, PHASE_END },
@@ -416,10 +418,12 @@ static bool block_fill(struct block_cmd *cmd)
 
 /* ---- the door to the store ---- */
 
-/* Reads before it writes, so its blocks are its own from the beginning. */
-static bool block_keeps_blocks(const struct block_cmd *cmd)
+/* Has all its blocks from its first I/O to its last, and nobody else uses them
+ * meanwhile. */
+static bool block_is_alone(const struct block_cmd *cmd)
 {
-	return cmd->kind == BLOCK_CMD_OR ||
+	return cmd->kind == BLOCK_CMD_WRITE_ALONE ||
+	       cmd->kind == BLOCK_CMD_OR ||
 	       cmd->kind == BLOCK_CMD_COMPARE_WRITE ||
 	       cmd->kind == BLOCK_CMD_WRITE_COMPARE;
 }
@@ -427,47 +431,68 @@ static bool block_keeps_blocks(const struct block_cmd *cmd)
 /* The store may have what others have sent for these blocks: goes on later. */
 static void block_has_blocks(struct block_owner *owner)
 {
-	block_resume(container_of(owner, struct block_cmd, owner));
+	struct block_cmd *cmd = container_of(owner, struct block_cmd, owner);
+
+	if (!cmd->waited_ticks)
+		cmd->waited_ticks = ticks_now();
+	block_resume(cmd);
 }
 
 bool block_own(struct block_cmd *cmd, struct block_device *dev,
 	       struct block_worker *w, uint64_t offset, uint64_t len,
-	       bool reads, void (*has)(struct block_owner *owner))
+	       enum block_use use, void (*has)(struct block_owner *owner))
 {
 	struct block_owner *owner = &cmd->owner;
 
-	if (!len || (reads && !block_owners_concern_readers(&dev->owners)))
+	assert(len <= BLOCK_STRIPE_LEN);
+	if (!len)
 		return true;
 	owner->begin = offset;
 	owner->end = offset + len;
-	owner->reads = reads;
+	owner->use = use;
 	owner->has = has;
-	return block_owner_take(&dev->owners, w, owner);
+	return (use == BLOCK_READS &&
+		block_owner_read(&dev->owners, w, owner)) ||
+	       block_owner_take(&dev->owners, w, owner);
 }
 
-/* Whether the I/O that was made may be submitted now. False: it waits. */
-static bool block_passes_door(struct block_cmd *cmd)
+static bool block_uses_blocks(const struct rbp_io *io)
+{
+	/* Where blocks are mapped is asked of a whole volume, too. */
+	return io->op && io->op != RBP_FLUSH && io->op != RBP_EXTENT;
+}
+
+/* Whether the I/O that was made has its blocks. False: it waits. */
+static bool block_has_its_blocks(struct block_cmd *cmd)
 {
 	const struct rbp_io *io = &cmd->bio.io;
-	bool reads = io->op == RBP_READ || io->op == RBP_EXTENT;
 
-	if (cmd->owner.state == BLOCK_OWNER_HAS || !io->op ||
-	    io->op == RBP_FLUSH)
+	if (cmd->owner.state != BLOCK_OWNER_NONE || !block_uses_blocks(io))
 		return true;
-	if (block_keeps_blocks(cmd))
+	cmd->let_in = false;
+	if (block_is_alone(cmd))
 		return block_own(cmd, cmd->dev, cmd->worker, cmd->offset,
-				 cmd->len, /* reads= */ false,
-				 block_has_blocks);
-	/* Where blocks are mapped is asked of a whole volume, too. */
-	return io->op == RBP_EXTENT ||
-	       block_own(cmd, cmd->dev, cmd->worker, io->offset, io->len, reads,
+				 cmd->len, BLOCK_ALONE, block_has_blocks);
+	return block_own(cmd, cmd->dev, cmd->worker, io->offset, io->len,
+			 io->op == RBP_READ ? BLOCK_READS : BLOCK_CHANGES,
 			 block_has_blocks);
+}
+
+/* Not before it has the blocks: see block_cmd.barred. */
+static bool block_is_let_in(struct block_cmd *cmd)
+{
+	if (!cmd->let_in && cmd->barred && cmd->barred(cmd)) {
+		cmd->was_barred = true;
+		cmd->res = -EACCES;
+	}
+	cmd->let_in = true;
+	return !cmd->was_barred;
 }
 
 /* The store has answered the I/O. */
 static void block_leaves_door(struct block_cmd *cmd)
 {
-	if (!block_keeps_blocks(cmd))
+	if (!block_is_alone(cmd))
 		block_owner_drop(&cmd->owner);
 }
 
@@ -597,8 +622,10 @@ static bool block_drive(struct block_cmd *cmd)
 	while (block_next(cmd)) {
 		if (block_is_stopped(cmd))
 			break;
-		if (!block_passes_door(cmd))
+		if (!block_has_its_blocks(cmd))
 			return false;
+		if (!block_is_let_in(cmd))
+			break;
 		cmd->state = BLOCK_CMD_ASKING;
 		block_submit(cmd);
 		if (cmd->state == BLOCK_CMD_ASKING) {
@@ -643,6 +670,8 @@ bool block_start(struct block_cmd *cmd)
 	cmd->extent_len = 0;
 	cmd->res = 0;
 	cmd->was_stopped = false;
+	cmd->was_barred = false;
+	cmd->let_in = true;
 	cmd->differs = false;
 	cmd->unstable = false;
 	/* Its reads and writes must belong to the same time of service. */

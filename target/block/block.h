@@ -25,7 +25,6 @@
 #define TARGET_BLOCK_BLOCK_H
 
 #include "target/block/backend.h"
-#include "target/block/block_lock.h"
 #include "target/block/block_owner.h"
 #include "target/block/flush_record.h"
 
@@ -47,7 +46,6 @@ struct block_device {
 	/* Writes are made stable before they are answered: while WCE is off,
 	 * and already while it is being switched off. Any thread. */
 	_Atomic bool write_through;
-	struct block_locks locks;   /* which commands may use which blocks */
 	struct block_owners owners; /* which I/O has which blocks in the store */
 	struct flush_record record; /* unflushed writes; none: no file */
 	/* Of the flush that ended last: 0 or negative errno. A flush that was
@@ -61,15 +59,16 @@ struct block_device {
 
 /* What to do with a range. */
 enum block_kind {
-	BLOCK_CMD_READ,		 /* into buf */
-	BLOCK_CMD_WRITE,	 /* from buf */
-	BLOCK_CMD_OR,		 /* buf becomes buf OR blocks, and is written */
-	BLOCK_CMD_FILL,		 /* repeats the unit_len bytes of buf */
-	BLOCK_CMD_UNMAP,	 /* a hint; then the ranges of more(), too */
-	BLOCK_CMD_COMPARE,	 /* with wanted; if that is NULL, only reads the
+	BLOCK_CMD_READ,	       /* into buf */
+	BLOCK_CMD_WRITE,       /* from buf */
+	BLOCK_CMD_WRITE_ALONE, /* the same; nobody uses the blocks meanwhile */
+	BLOCK_CMD_OR,	   /* buf becomes buf OR blocks, and is written alone */
+	BLOCK_CMD_FILL,	   /* repeats the unit_len bytes of buf */
+	BLOCK_CMD_UNMAP,   /* a hint; then the ranges of more(), too */
+	BLOCK_CMD_COMPARE, /* with wanted; if that is NULL, only reads the
 				  * blocks */
-	BLOCK_CMD_COMPARE_WRITE, /* the same; if equal, writes buf */
-	BLOCK_CMD_WRITE_COMPARE, /* writes buf; when it is stable, compares */
+	BLOCK_CMD_COMPARE_WRITE, /* the same; if equal, writes buf. Alone */
+	BLOCK_CMD_WRITE_COMPARE, /* writes buf; when it is stable, compares. Alone */
 	BLOCK_CMD_FLUSH,	 /* the whole cache; there is no range */
 	BLOCK_CMD_SERVE,	 /* this target serves the data from now on */
 	BLOCK_CMD_CEASE,  /* it no longer does; both: see block_paths() */
@@ -108,6 +107,10 @@ struct block_cmd {
 	/* FILL with zeroes: the longest piece, bytes; 0: as above. */
 	uint64_t piece_len;
 	const bool *stop; /* true: the layer submits nothing more to the store */
+	/* Whether the command may not use the medium any more. It is asked when the
+	 * command has the blocks of its next I/O: whoever changes the answer drains the
+	 * blocks then (block_owners_drain()). NULL: it may. */
+	bool (*barred)(struct block_cmd *cmd);
 	/* Commands that change blocks: the writer to note. NULL: none. */
 	flush_writer_ref *writer;
 	const uint8_t *port; /* FLUSH_PORT_LEN bytes */
@@ -121,22 +124,26 @@ struct block_cmd {
 	/* results */
 	int res; /* 0 or negative errno; that of bio */
 	bool was_stopped;
+	bool was_barred;
 	bool differs;	    /* the data differs, first at offset + at */
 	bool extent_mapped; /* EXTENT: whether the first extent_len bytes are
 			     * mapped */
 	uint64_t extent_len;
 	uint64_t at; /* bytes of the current phase that are done */
+	/* When it first got blocks that it had waited for (base/ticks.h). The caller
+	 * sets it to 0 before it uses the command. */
+	uint64_t waited_ticks;
 
 	/* private to the layer */
 	const uint8_t *phase;
 	enum block_cmd_state state;
 	int answer;
 	bool unstable; /* may have changed blocks that are in a cache */
+	bool let_in;   /* with the blocks that it has */
 	uint64_t flush_nr;
 	struct block_io bio; /* the current I/O of the store */
-	/* The blocks of that I/O; of the whole command if it looks before it
-	 * writes, or if its data moves in place. NONE before block_start(), or
-	 * by block_own(). */
+	/* The blocks of that I/O; of the whole command if it wants them alone, or if
+	 * its data moves in place. NONE before block_start(), or by block_own(). */
 	struct block_owner owner;
 };
 
@@ -167,12 +174,12 @@ static inline bool block_give_up(struct block_cmd *cmd)
 /*
  * For data that RDMA moves in place, before the fabric touches it: gives @cmd,
  * which has not begun, the blocks of the range as if the store had them, until
- * block_disown(). @reads: it changes nothing. True: it has them; false: @has is
- * called later, or by block_stop_waiting().
+ * block_disown(). True: it has them; false: @has is called later, or by
+ * block_stop_waiting().
  */
 bool block_own(struct block_cmd *cmd, struct block_device *dev,
 	       struct block_worker *w, uint64_t offset, uint64_t len,
-	       bool reads, void (*has)(struct block_owner *owner));
+	       enum block_use use, void (*has)(struct block_owner *owner));
 
 static inline void block_disown(struct block_cmd *cmd)
 {
@@ -225,8 +232,8 @@ uint64_t block_unmap_max(const struct block_device *dev);
 
 /*
  * For RDMA that reads or writes blocks in place: the address of the blocks from
- * @offset on. NULL: the store is not memory. The caller holds the blocks
- * (block_lock.h) while data moves there. It then gives the layer a command with
+ * @offset on. NULL: the store is not memory. The caller has the blocks
+ * (block_own()) while data moves there. It then gives the layer a command with
  * this address as its buf, and the layer copies nothing.
  */
 static inline uint8_t *block_in_place(const struct block_device *dev,

@@ -5,8 +5,11 @@
 
 void block_owners_init(struct block_owners *of)
 {
+	atomic_init(&of->watch, 0);
 	atomic_init(&of->given_up, 0);
-	atomic_init(&of->asking, 0);
+	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++)
+		for (unsigned int n = 0; n < BLOCK_STRIPES; n++)
+			atomic_init(&of->readers[i].cnt[n], 0);
 	for (unsigned int i = 0; i < BLOCK_STRIPES; i++) {
 		pthread_mutex_init(&of->stripes[i].lock, NULL);
 		list_init(&of->stripes[i].owners);
@@ -27,19 +30,14 @@ void block_owners_fini(struct block_owners *of)
 
 /* ---- stripes ---- */
 
-static unsigned int owner_stripe(uint64_t at)
-{
-	return (unsigned int)(at / BLOCK_STRIPE_LEN) % BLOCK_STRIPES;
-}
-
 static struct block_stripe *owner_first(const struct block_owner *owner)
 {
-	return &owner->of->stripes[owner_stripe(owner->begin)];
+	return &owner->of->stripes[block_stripe(owner->begin)];
 }
 
 static struct block_stripe *owner_last(const struct block_owner *owner)
 {
-	return &owner->of->stripes[owner_stripe(owner->end - 1)];
+	return &owner->of->stripes[block_stripe(owner->end - 1)];
 }
 
 /* Everybody takes the locks of two stripes in the order of their addresses. */
@@ -86,19 +84,52 @@ static void owner_leave(struct block_owner *owner)
 		list_del(&owner->places[i].node);
 }
 
+/* Of the same stripe. */
 static bool owners_meet(const struct block_owner *a,
 			const struct block_owner *b)
 {
-	return a->begin < b->end && b->begin < a->end;
+	return (a->begin < b->end && b->begin < a->end) ||
+	       b->use == BLOCK_DRAINS;
 }
 
 /* Whether @later, which meets @earlier, must wait for it. */
 static bool owner_is_in_the_way(const struct block_owner *earlier,
 				const struct block_owner *later)
 {
-	if (earlier->state == BLOCK_OWNER_ASKS)
+	if (later->use == BLOCK_DRAINS)
+		return earlier->state == BLOCK_OWNER_HAS;
+	if (earlier->state == BLOCK_OWNER_ASKS || earlier->use == BLOCK_DRAINS)
 		return false;
-	return later->reads ? earlier->given_up : !earlier->reads;
+	if (earlier->use == BLOCK_ALONE || later->use == BLOCK_ALONE)
+		return true;
+	return later->use == BLOCK_READS ? earlier->given_up
+					 : earlier->use != BLOCK_READS;
+}
+
+/* Readers must see it, and it must see readers that are only counted. */
+static bool owner_watches(const struct block_owner *owner)
+{
+	return owner->use == BLOCK_ALONE || owner->use == BLOCK_DRAINS;
+}
+
+static bool stripe_is_read(const struct block_owners *of, uint64_t stripe)
+{
+	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
+		if (atomic_load(&of->readers[i].cnt[stripe % BLOCK_STRIPES]))
+			return true;
+	}
+	return false;
+}
+
+/* A reader that begins in the stripe before may reach into its first one. */
+static bool owner_awaits_readers(const struct block_owner *owner)
+{
+	uint64_t first = owner->begin / BLOCK_STRIPE_LEN;
+	uint64_t last = (owner->end - 1) / BLOCK_STRIPE_LEN;
+
+	return stripe_is_read(owner->of, first + BLOCK_STRIPES - 1) ||
+	       stripe_is_read(owner->of, first) ||
+	       (last != first && stripe_is_read(owner->of, last));
 }
 
 /* Those that ask see that it passes them, unless they came by the same connection: then
@@ -106,6 +137,8 @@ static bool owner_is_in_the_way(const struct block_owner *earlier,
  * locks are held. */
 static bool owner_must_wait(const struct block_owner *owner)
 {
+	if (owner_watches(owner) && owner_awaits_readers(owner))
+		return true;
 	for (unsigned int i = 0; i < owner->place_cnt; i++) {
 		const struct list *it = owner->places[i].node.prev;
 		const struct block_stripe *s =
@@ -120,7 +153,9 @@ static bool owner_must_wait(const struct block_owner *owner)
 				continue;
 			if (owner_is_in_the_way(earlier, owner))
 				return true;
-			earlier->passed |= earlier->sender != owner->sender;
+			if (earlier->sender != owner->sender &&
+			    owner->use != BLOCK_DRAINS)
+				atomic_store(&earlier->passed, true);
 		}
 	}
 	return false;
@@ -129,6 +164,15 @@ static bool owner_must_wait(const struct block_owner *owner)
 static struct block_waits *owner_waits(const struct block_owner *owner)
 {
 	return &owner->of->waits[owner->worker->index];
+}
+
+/* The lock of a stripe of it is held. */
+static void owner_tell(const struct block_owner *owner)
+{
+	struct block_waits *waits = owner_waits(owner);
+
+	if (!atomic_exchange(&waits->told, true))
+		reactor_send(owner->worker->reactor, &waits->msg);
 }
 
 /* @owner is about to go: those behind it look again. The locks are held. */
@@ -146,12 +190,34 @@ static void owner_tell_later(const struct block_owner *owner)
 
 			if (later->state == BLOCK_OWNER_WAITS &&
 			    owners_meet(owner, later) &&
-			    owner_is_in_the_way(owner, later) &&
-			    !atomic_exchange(&owner_waits(later)->told, true))
-				reactor_send(later->worker->reactor,
-					     &owner_waits(later)->msg);
+			    owner_is_in_the_way(owner, later))
+				owner_tell(later);
 		}
 	}
+}
+
+static void stripe_wake_watchers(struct block_stripe *s)
+{
+	const struct list *it;
+
+	pthread_mutex_lock(&s->lock);
+	list_for_each(it, &s->owners) {
+		const struct block_owner *owner =
+			container_of(it, struct block_owner_place, node)->owner;
+
+		if (owner->state == BLOCK_OWNER_WAITS && owner_watches(owner))
+			owner_tell(owner);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* All that may have awaited @owner, which was counted. */
+void block_owner_wake_watchers(struct block_owner *owner)
+{
+	unsigned int first = block_stripe(owner->begin);
+
+	stripe_wake_watchers(&owner->of->stripes[first]);
+	stripe_wake_watchers(&owner->of->stripes[(first + 1) % BLOCK_STRIPES]);
 }
 
 /* ---- signs of life ---- */
@@ -176,9 +242,10 @@ static __attribute__((noinline)) void owner_ask(struct block_owner *owner)
 		owner_lock(owner);
 		owner_tell_later(owner);
 		owner->asks = true;
-		owner->heard = owner->passed = false;
+		owner->heard = false;
+		owner->passed = false;
 		owner->state = BLOCK_OWNER_ASKS;
-		atomic_fetch_add(&owner->of->asking, 1);
+		atomic_fetch_add(&owner->of->watch, 1);
 		owner_unlock(owner);
 	} else {
 		owner->state = BLOCK_OWNER_ASKS;
@@ -191,7 +258,8 @@ static inline bool owner_is_heard(struct block_owner *owner)
 {
 	struct block_sender *sender = owner->sender;
 
-	if (owner->reads || owner->heard || !sender || sender->lives(sender))
+	if (owner->use == BLOCK_READS || owner->heard || !sender ||
+	    sender->lives(sender))
 		return true;
 	owner_ask(owner);
 	return false;
@@ -205,7 +273,7 @@ static void owner_stop_asking(struct block_owner *owner)
 		return;
 	owner->asks = false;
 	owner->heard &= !owner->passed;
-	atomic_fetch_sub(&owner->of->asking, 1);
+	atomic_fetch_sub(&owner->of->watch, 1);
 }
 
 static void owner_get(struct block_owner *owner)
@@ -281,7 +349,8 @@ bool block_owner_hear(struct block_owner *owner,
 		      void (*heard)(struct block_owner *owner))
 {
 	owner->place_cnt = 0;
-	owner->reads = owner->heard = false;
+	owner->use = BLOCK_CHANGES;
+	owner->heard = false;
 	owner->has = heard;
 	list_init(&owner->wait_node);
 	return owner_is_heard(owner);
@@ -297,18 +366,17 @@ void block_sender_init(struct block_sender *sender,
 	list_init(&sender->later);
 }
 
-/* True: the sign counts. Otherwise it is behind those that have passed it, and asks. */
+/* It is behind all that have passed it, as some of them may still have blocks. True: it
+ * has its blocks. Otherwise it waits, or the sign does not count and it asks. */
 static bool owner_was_heard(struct block_owner *owner)
 {
 	owner_lock(owner);
+	owner_leave(owner);
+	owner_enter(owner);
 	owner->heard = !owner->passed;
 	owner->passed = false;
-	if (owner->heard) {
+	if (owner->heard)
 		owner_get_or_wait(owner);
-	} else {
-		owner_leave(owner);
-		owner_enter(owner);
-	}
 	owner_unlock(owner);
 	if (!owner->heard)
 		sender_ask_for(owner);
@@ -351,6 +419,8 @@ bool block_owner_take(struct block_owners *of, struct block_worker *w,
 	owner->worker = w;
 	owner->given_up = owner->asks = owner->heard = false;
 	list_init(&owner->wait_node);
+	if (owner_watches(owner))
+		atomic_fetch_add(&of->watch, 1);
 	owner_lock(owner);
 	owner_enter(owner);
 	owner_get_or_wait(owner);
@@ -370,6 +440,8 @@ void block_owner_end(struct block_owner *owner)
 	owner_leave(owner);
 	if (owner->given_up)
 		atomic_fetch_sub(&owner->of->given_up, 1);
+	atomic_fetch_sub(&owner->of->watch,
+			 owner->given_up + owner_watches(owner));
 	owner_stop_asking(owner);
 	owner->state = BLOCK_OWNER_NONE;
 	owner_unlock(owner);
@@ -377,13 +449,56 @@ void block_owner_end(struct block_owner *owner)
 
 bool block_owner_give_up(struct block_owner *owner)
 {
-	if (owner->state != BLOCK_OWNER_HAS || owner->reads)
+	if (owner->state != BLOCK_OWNER_HAS || owner->use == BLOCK_READS)
 		return false;
 	if (owner->given_up)
 		return true;
 	owner_lock(owner);
 	owner->given_up = true;
 	atomic_fetch_add(&owner->of->given_up, 1);
+	atomic_fetch_add(&owner->of->watch, 1);
 	owner_unlock(owner);
 	return true;
+}
+
+/* ---- draining ---- */
+
+static void drain_next(struct block_owner *owner)
+{
+	block_owner_drop(owner);
+	owner->begin += BLOCK_STRIPE_LEN;
+	owner->end += BLOCK_STRIPE_LEN;
+}
+
+/* One stripe after the other: nobody that the drain awaits enters one again, because
+ * then it sees what the caller has changed. */
+static void drain_stripes(struct block_drain *drain)
+{
+	struct block_owner *owner = &drain->owner;
+
+	while (owner->begin < BLOCK_STRIPES * (uint64_t)BLOCK_STRIPE_LEN) {
+		if (!block_owner_take(owner->of, owner->worker, owner))
+			return;
+		drain_next(owner);
+	}
+	drain->drained(drain);
+}
+
+static void drain_has(struct block_owner *owner)
+{
+	drain_next(owner);
+	drain_stripes(container_of(owner, struct block_drain, owner));
+}
+
+void block_owners_drain(struct block_owners *of, struct block_worker *w,
+			struct block_drain *drain,
+			void (*drained)(struct block_drain *drain))
+{
+	drain->drained = drained;
+	drain->owner = (struct block_owner){ .end = BLOCK_STRIPE_LEN,
+					     .use = BLOCK_DRAINS,
+					     .has = drain_has,
+					     .of = of,
+					     .worker = w };
+	drain_stripes(drain);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who may change which blocks in the store, and since when. From the submission of an
+ * Who may use which blocks in the store, and since when. From the submission of an
  * I/O that changes blocks until the store has answered it, exactly these blocks belong
  * to it: no other I/O that changes one of them is submitted meanwhile, whoever sent it,
  * by whatever path. So an I/O that the store carries out late can never replace what a
  * later one has written.
+ *
+ * Some commands want their blocks alone (COMPARE AND WRITE, ORWRITE, WRITE ATOMIC, WRITE
+ * AND VERIFY): they have all of them from their first I/O to their last, and nobody reads
+ * the blocks meanwhile, either.
  *
  * An initiator may give a command up: it aborts it, or its connection ends. The
  * store still has the I/O, and its blocks may change later. So while a given-up
@@ -21,7 +25,16 @@
  * the sign counts, however late it comes.
  *
  * The blocks of a volume are in stripes, each with a lock and a list, so that
- * workers seldom meet. A reader that meets nothing costs one load.
+ * workers seldom meet. Readers are not in the lists while "watch" is 0. They only count
+ * themselves, each worker in memory of its own:
+ *
+ *   a reader                                 one that readers must see
+ *   counts itself in its first stripe        increments "watch", enters the lists
+ *   "watch" is not 0: undoes this, and       a reader is counted that may reach its
+ *   goes by the lists                        stripes: waits, if it wants them alone
+ *
+ * At least one of the two sees the other. A reader that ends looks at "watch" again,
+ * and wakes those that wait.
  */
 #ifndef TARGET_BLOCK_BLOCK_OWNER_H
 #define TARGET_BLOCK_BLOCK_OWNER_H
@@ -42,9 +55,18 @@ struct block_owner;
 
 enum block_owner_state {
 	BLOCK_OWNER_NONE,
+	BLOCK_OWNER_READS, /* is counted, and in no list */
 	BLOCK_OWNER_ASKS,  /* its sender is asked for a sign; others may pass */
 	BLOCK_OWNER_WAITS, /* others have some of the blocks */
 	BLOCK_OWNER_HAS,   /* the blocks belong to it */
+};
+
+/* How the blocks are used. */
+enum block_use {
+	BLOCK_READS, /* changes nothing: waits only for what was given up or is alone */
+	BLOCK_CHANGES, /* others may read them meanwhile */
+	BLOCK_ALONE,   /* changes them, and nobody else uses them meanwhile */
+	BLOCK_DRAINS,  /* only for block_owners_drain() */
 };
 
 /* A connection of an initiator. A front end embeds it. Thread: its worker. */
@@ -69,7 +91,7 @@ struct block_owner {
 	/* set before block_owner_take() */
 	uint64_t begin; /* byte */
 	uint64_t end; /* the byte after the last; at most BLOCK_STRIPE_LEN on */
-	bool reads;   /* changes nothing: waits only for what was given up */
+	enum block_use use;
 	/* NULL: the target itself, which gives up nothing. */
 	struct block_sender *sender;
 	/* Called on the worker if take() returned false, when it has the blocks. */
@@ -78,12 +100,15 @@ struct block_owner {
 	/* private; guarded by the locks of its stripes */
 	enum block_owner_state state; /* only its worker changes it */
 	bool given_up;
-	bool asked;  /* and does not have the blocks yet */
-	bool asks;   /* it has asked, and does not have the blocks again yet */
-	bool heard;  /* with what it asked for, it may have them */
-	bool passed; /* others have read or changed its blocks since it asked */
+	bool asked; /* and does not have the blocks yet */
+	bool asks;  /* it has asked, and does not have the blocks again yet */
+	bool heard; /* with what it asked for, it may have them */
+	/* Others have read or changed its blocks since it asked. Who passes has only one of
+	 * its locks. */
+	atomic_bool passed;
 	struct block_owner_place places[2];
 	unsigned int place_cnt;
+	_Atomic unsigned int *counted; /* if it READS */
 	/* constant while it is in the lists */
 	struct block_owners *of;
 	struct block_worker *worker;
@@ -101,9 +126,14 @@ struct block_waits {
 
 /* Those of one volume; embed it. */
 struct block_owners {
-	/* Owners that were given up, and those with "asks". 0: readers need not look. */
-	_Atomic unsigned int given_up;
-	_Atomic unsigned int asking;
+	/* 0: readers need not look at the lists. Counts owners that were given up, those
+	 * with "asks", and those that want blocks alone or drain. */
+	_Atomic unsigned int watch;
+	_Atomic unsigned int given_up; /* owners */
+	struct block_readers {
+		/* by the stripe of their first byte */
+		_Atomic unsigned int cnt[BLOCK_STRIPES];
+	} readers[BLOCK_WORKERS_MAX];
 	struct block_stripe {
 		pthread_mutex_t lock;
 		struct list owners; /* block_owner_place.node, oldest first */
@@ -142,23 +172,66 @@ static inline bool block_owners_have_given_up(const struct block_owners *of)
 	return atomic_load_explicit(&of->given_up, memory_order_acquire);
 }
 
-/* False: a reader would not wait, and passes nobody: take() would be a waste. */
-static inline bool block_owners_concern_readers(const struct block_owners *of)
+/* For the next functions. */
+void block_owner_end(struct block_owner *owner);
+void block_owner_wake_watchers(struct block_owner *owner);
+
+static inline unsigned int block_stripe(uint64_t at)
 {
-	return block_owners_have_given_up(of) ||
-	       atomic_load_explicit(&of->asking, memory_order_acquire);
+	return (unsigned int)(at / BLOCK_STRIPE_LEN) % BLOCK_STRIPES;
 }
 
-/* For block_owner_drop(). */
-void block_owner_end(struct block_owner *owner);
+static inline void block_owner_end_reading(struct block_owner *owner)
+{
+	owner->state = BLOCK_OWNER_NONE;
+	atomic_fetch_sub(owner->counted, 1);
+	if (atomic_load(&owner->of->watch))
+		block_owner_wake_watchers(owner);
+}
+
+/* The shortest way for a reader. True: it has its blocks, as by take(). False: it has to
+ * call take(). */
+static inline bool block_owner_read(struct block_owners *of,
+				    const struct block_worker *w,
+				    struct block_owner *owner)
+{
+	if (atomic_load_explicit(&of->watch, memory_order_relaxed))
+		return false;
+	owner->of = of;
+	owner->counted = &of->readers[w->index].cnt[block_stripe(owner->begin)];
+	owner->state = BLOCK_OWNER_READS;
+	atomic_fetch_add(owner->counted, 1);
+	if (!atomic_load(&of->watch))
+		return true;
+	block_owner_end_reading(owner);
+	return false;
+}
 
 /* The store has answered, or nothing was submitted. Waits no longer: has() is not
  * called any more. Does nothing to one that has nothing and does not wait. */
 static inline void block_owner_drop(struct block_owner *owner)
 {
-	if (owner->state != BLOCK_OWNER_NONE)
+	if (owner->state == BLOCK_OWNER_READS)
+		block_owner_end_reading(owner);
+	else if (owner->state != BLOCK_OWNER_NONE)
 		block_owner_end(owner);
 }
+
+/* Embed it, zeroed. */
+struct block_drain {
+	/* private */
+	struct block_owner owner;
+	void (*drained)(struct block_drain *drain);
+};
+
+/*
+ * Calls @drained, maybe from within, when each I/O that has blocks now has given them
+ * back. The caller has first changed what those that come later look at once they have
+ * their blocks (block_cmd.barred). Thread: @w.
+ */
+void block_owners_drain(struct block_owners *of, struct block_worker *w,
+			struct block_drain *drain,
+			void (*drained)(struct block_drain *drain));
 
 /* Nobody waits for the I/O any more, but the store has it. True: it changes
  * blocks. */

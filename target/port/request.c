@@ -538,23 +538,23 @@ static bool request_can_use_iu(const struct request *req)
 	       (uintptr_t)req->data.imm % align == 0;
 }
 
-/* For scsi_task_hold(). */
-static void request_blocks_held(struct scsi_task *task)
+/* For scsi_task_own(). */
+static void request_has_blocks(struct scsi_task *task)
 {
 	struct request *req = container_of(task, struct request, task);
 
 	if (req->calling_disk)
-		req->calling_disk = false; /* request_hold_volume() continues */
+		req->calling_disk = false; /* request_own_volume() continues */
 	else
 		request_queued(req);
 }
 
 /* Data moves to or from the memory of the volume. */
-static bool request_hold_volume(struct request *req)
+static bool request_own_volume(struct request *req)
 {
 	request_set_state(req, REQUEST_NEED_BUFFER);
 	req->calling_disk = true;
-	if (!scsi_task_hold(&req->task, request_blocks_held) &&
+	if (!scsi_task_own(&req->task, request_has_blocks) &&
 	    req->calling_disk) {
 		req->calling_disk = false;
 		return false;
@@ -604,7 +604,7 @@ static bool request_take_buffer(struct request *req)
 
 	t->buf_index = -1;
 	if (t->buf_is_volume)
-		return request_hold_volume(req);
+		return request_own_volume(req);
 	if (request_is_too_much(req)) {
 		t->status = SCSI_STATUS_BUSY;
 		request_respond(req);
@@ -710,8 +710,8 @@ static void request_end_lingering(struct request *req)
 /* Time that the command waits for blocks is time in the queue. */
 static void request_passed_disk(struct request *req)
 {
-	if (req->task.held_ticks)
-		request_passed_at(req, METER_QUEUE, req->task.held_ticks);
+	if (req->task.blk.waited_ticks)
+		request_passed_at(req, METER_QUEUE, req->task.blk.waited_ticks);
 	request_passed(req, METER_BACKEND);
 }
 
@@ -732,7 +732,7 @@ static void request_disk_done(struct scsi_task *task)
 		return;
 	}
 	PROBE(rdma_target, command_complete, req, task->status);
-	/* scsi_task_hold() has found that the disk refuses the command. */
+	/* scsi_task_own() has found that the disk refuses the command. */
 	if (req->state == REQUEST_NEED_BUFFER)
 		request_set_state(req, REQUEST_EXECUTING);
 	if (req->calling_disk) {

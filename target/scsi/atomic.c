@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * COMPARE AND WRITE, ORWRITE, WRITE ATOMIC: no other command sees their blocks
- * half written (SCSI_HOLD_EXCLUSIVE). The contents of the medium are read into
+ * half written (BLOCK_ALONE). The contents of the medium are read into
  * the buffer after the data-out. None of them moves data in place: an
  * interrupted transfer would leave half of the data on the medium.
  */
@@ -23,7 +23,6 @@ static bool execute_compare_write(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_compare_write = {
-	.hold = SCSI_HOLD_EXCLUSIVE,
 	.prepare = atomic_prepare,
 	.execute = execute_compare_write,
 };
@@ -36,18 +35,16 @@ static bool execute_orwrite(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_orwrite = {
-	.hold = SCSI_HOLD_EXCLUSIVE,
 	.prepare = atomic_prepare,
 	.execute = execute_orwrite,
 };
 
 static bool execute_write_atomic(struct scsi_task *task)
 {
-	scsi_task_blk(task, BLOCK_CMD_WRITE, scsi_task_good);
+	scsi_task_blk(task, BLOCK_CMD_WRITE_ALONE, scsi_task_good);
 	return true;
 }
 
 const struct scsi_handler scsi_write_atomic = {
-	.hold = SCSI_HOLD_EXCLUSIVE,
 	.execute = execute_write_atomic,
 };

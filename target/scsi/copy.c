@@ -8,9 +8,8 @@
  * among all volumes.
  *
  * The whole list is checked before a block is copied. A copy is not atomic:
- * each piece shares the blocks that it reads, and then those that it writes,
- * never both. So two copies, or a copy and a command with an exclusive hold,
- * cannot wait for each other.
+ * each piece has the blocks that it reads, and then those that it writes,
+ * never both. So two copies cannot wait for each other.
  *
  * For its volumes, each piece is a command of its own. Before each piece, the
  * copy checks again what may have changed since the list was checked:
@@ -530,14 +529,7 @@ static bool copy_submit(struct scsi_task *task)
 	return true;
 }
 
-static void copy_blocks_held(struct block_hold *hold)
-{
-	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
-
-	scsi_task_run(task, copy_on(task));
-}
-
-static void copy_blocks_owned(struct block_owner *owner)
+static void copy_has_blocks(struct block_owner *owner)
 {
 	struct scsi_task *task =
 		container_of(owner, struct scsi_task, blk.owner);
@@ -545,21 +537,16 @@ static void copy_blocks_owned(struct block_owner *owner)
 	scsi_task_run(task, copy_on(task));
 }
 
-/* Shares the blocks of the piece, and has them in the store, before it is checked
- * whether the piece may begin. False: copy_on() is called again. */
-static bool take_blocks(struct scsi_task *task)
+/* Before it is checked whether the piece may begin. False: copy_on() is called
+ * again. */
+static bool copy_own_blocks(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
-	struct volume *vol = side(c);
 
-	if (!scsi_task_take_blocks(task, vol, side_at(c) / vol->block_size,
-				   (c->piece + vol->block_size - 1) /
-					   vol->block_size,
-				   /* exclusive= */ false, copy_blocks_held))
-		return false;
-	return task->blk.owner.state == BLOCK_OWNER_HAS ||
-	       block_own(&task->blk, &vol->dev, task->worker, side_at(c),
-			 c->piece, !c->writing, copy_blocks_owned);
+	return task->blk.owner.state != BLOCK_OWNER_NONE ||
+	       block_own(&task->blk, &side(c)->dev, task->worker, side_at(c),
+			 c->piece, c->writing ? BLOCK_CHANGES : BLOCK_READS,
+			 copy_has_blocks);
 }
 
 /* May the current piece be read or written now? */
@@ -598,7 +585,7 @@ static bool copy_on(struct scsi_task *task)
 	}
 	if (task->halted)
 		return abort_copy(task, code);
-	if (!take_blocks(task))
+	if (!copy_own_blocks(task))
 		return false;
 	if (!check_side(task, &code))
 		return abort_copy(task, code);

@@ -20,16 +20,7 @@
 /* Answers from tables are at most this long. */
 #define SCSI_ANSWER_MAX 8192u
 
-/* How a command holds its blocks while it is executed; see block_lock.h. */
-enum scsi_hold {
-	SCSI_HOLD_NONE,	     /* uses no blocks */
-	SCSI_HOLD_SHARED,    /* those of its CDB */
-	SCSI_HOLD_UNIT,	     /* none of the blocks: only that no job begins */
-	SCSI_HOLD_EXCLUSIVE, /* the blocks of its CDB, exclusively */
-};
-
 struct scsi_handler {
-	enum scsi_hold hold;
 	/*
 	 * Fills in data-in at @buf, up to @cap bytes, and returns its full
 	 * length. 0, or -errno with @ret_sense.
@@ -82,17 +73,6 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 /* task->blk uses @len bytes from @offset of @vol instead of the command's LBA. */
 void scsi_task_blk_at(struct scsi_task *task, struct volume *vol,
 		      uint64_t offset, uint64_t len);
-
-/*
- * The only way for a task to get blocks. A task holds blocks of one volume at a
- * time, so no two tasks wait for each other. Shares @cnt blocks from @lba of
- * @vol with other tasks, or takes them exclusively. True: at once. False: @held
- * is called when @task has them, for an exclusive hold maybe from within. Does
- * nothing if the task already has blocks. scsi_task_release() drops them.
- */
-bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
-			   uint64_t lba, uint64_t cnt, bool exclusive,
-			   void (*held)(struct block_hold *hold));
 
 /* Discards the results of the copies that @nexus has asked LUN @lun for.
  * Thread: any. */

@@ -53,7 +53,6 @@ static bool execute_read(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_read = {
-	.hold = SCSI_HOLD_SHARED,
 	.prepare = prepare_read,
 	.execute = execute_read,
 };
@@ -74,7 +73,6 @@ static bool execute_write(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_write = {
-	.hold = SCSI_HOLD_SHARED,
 	.prepare = prepare_write,
 	.execute = execute_write,
 };

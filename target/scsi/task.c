@@ -109,27 +109,11 @@ void scsi_task_stop(struct scsi_task *task)
 	task->halted = true;
 }
 
-/* It checks for this when it would have continued with its blocks. */
-static void wait_no_more(struct scsi_task *task)
-{
-	struct block_hold *hold = &task->hold;
-
-	/* The messages of an exclusive hold are under way. */
-	if (hold->state == BLOCK_HOLD_WAITS) {
-		if (hold->exclusive)
-			return;
-		block_hold_drop(hold);
-		hold->held(hold);
-		return;
-	}
-	block_stop_waiting(&task->blk);
-}
-
 void scsi_task_cancel(struct scsi_task *task)
 {
 	scsi_task_stop(task);
 	if (!task->on_job) {
-		wait_no_more(task);
+		block_stop_waiting(&task->blk);
 		return;
 	}
 	task->on_job = false;
@@ -141,7 +125,7 @@ void scsi_task_end_fenced(struct scsi_task *task)
 {
 	/* For other commands it only means that there were two fences. */
 	if (task->copies && task->halted)
-		wait_no_more(task);
+		block_stop_waiting(&task->blk);
 }
 
 void scsi_task_answer(struct scsi_task *task, enum scsi_status status)
@@ -238,7 +222,7 @@ static bool task_next(struct scsi_task *task)
 
 	if (task->copies)
 		return task->next(task);
-	if (blk->was_stopped)
+	if (blk->was_stopped || blk->was_barred)
 		return task_end(task);
 	if (blk->res)
 		return scsi_task_fail_blk(task);
@@ -266,6 +250,29 @@ static void task_blk_done(struct block_cmd *cmd)
 	scsi_task_run(task, task_next(task));
 }
 
+/* A format, an eject or write protection may have begun since prepare. Sets status and
+ * sense data. */
+static bool task_is_barred(struct scsi_task *task)
+{
+	struct scsi_sense sense;
+
+	if (!scsi_volume_no_medium(task->vol, &sense) &&
+	    !scsi_volume_not_ready(task->vol, &sense)) {
+		if (!(task->cmd.info->flags & SCSI_CDB_WRITES) ||
+		    !volume_is_protected(task->vol))
+			return false;
+		sense = scsi_sense(SCSI_KEY_DATA_PROTECT,
+				   SCSI_ASC_SOFTWARE_WRITE_PROTECTED);
+	}
+	scsi_task_refuse(task, &sense);
+	return true;
+}
+
+static bool task_blk_barred(struct block_cmd *cmd)
+{
+	return task_is_barred(container_of(cmd, struct scsi_task, blk));
+}
+
 void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 		   bool (*next)(struct scsi_task *task))
 {
@@ -286,6 +293,7 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 		blk->room_len = task->buf_len - task->fetch_len;
 	}
 	blk->stop = task->copies ? &task->halted : &task->stopped;
+	blk->barred = task_blk_barred;
 	blk->writer = &task->nexus->writers[task->lun];
 	blk->port = task->nexus->initiator.b;
 	blk->done = task_blk_done;
@@ -486,148 +494,40 @@ void scsi_task_found_out(struct scsi_task *task)
 	task_answer(task, handlers[task->cmd.op]);
 }
 
-/* ---- the blocks ---- */
-
-bool scsi_task_take_blocks(struct scsi_task *task, struct volume *vol,
-			   uint64_t lba, uint64_t cnt, bool exclusive,
-			   void (*held)(struct block_hold *hold))
-{
-	struct block_hold *hold = &task->hold;
-
-	if (hold->state == BLOCK_HOLD_HELD)
-		return true;
-	hold->begin = lba;
-	hold->end = lba + cnt;
-	hold->exclusive = exclusive;
-	hold->held = held;
-	return block_hold_take(&vol->dev.locks, task->worker, hold);
-}
+/* ---- data in place ---- */
 
 /* False: the task has ended. */
-static inline bool task_may_use_blocks(struct scsi_task *task)
+static bool task_goes_on(struct scsi_task *task)
 {
-	struct scsi_sense sense;
-
-	if (task->stopped)
-		return task_end(task);
-	/* A format, an eject or write protection may have begun since
-	 * prepare. */
-	if (scsi_volume_no_medium(task->vol, &sense) ||
-	    scsi_volume_not_ready(task->vol, &sense))
-		return scsi_task_fail(task, &sense);
-	if (task->cmd.info->flags & SCSI_CDB_WRITES &&
-	    volume_is_protected(task->vol)) {
-		sense = scsi_sense(SCSI_KEY_DATA_PROTECT,
-				   SCSI_ASC_SOFTWARE_WRITE_PROTECTED);
-		return scsi_task_fail(task, &sense);
-	}
-	return true;
+	return !(task->stopped || task_is_barred(task)) || task_end(task);
 }
 
-/* Data in place: the fabric is the store. */
 static void task_owns(struct block_owner *owner)
 {
 	struct scsi_task *task =
 		container_of(owner, struct scsi_task, blk.owner);
 
-	task->held_ticks = ticks_now();
-	if (task_may_use_blocks(task))
-		task->held(task);
+	task->blk.waited_ticks = ticks_now();
+	if (task_goes_on(task))
+		task->owns(task);
 }
 
-static __attribute__((noinline, cold)) bool task_own(struct scsi_task *task,
-						     bool reads)
+/* The fabric is the store. */
+bool scsi_task_own(struct scsi_task *task, void (*owns)(struct scsi_task *task))
 {
+	bool writes = task->cmd.info->flags & SCSI_CDB_WRITES;
+
+	task->owns = owns;
 	return block_own(&task->blk, &task->vol->dev, task->worker,
 			 task->cmd.lba * task->vol->block_size,
-			 scsi_task_len(task), reads, task_owns);
+			 scsi_task_len(task),
+			 writes ? BLOCK_CHANGES : BLOCK_READS, task_owns) &&
+	       task_goes_on(task);
 }
 
-/* A READ that meets nothing takes the shortest path. */
-static inline bool task_own_in_place(struct scsi_task *task)
-{
-	bool reads;
+/* ---- execute ---- */
 
-	if (!task->buf_is_volume)
-		return true;
-	reads = !(task->cmd.info->flags & SCSI_CDB_WRITES);
-	return (reads &&
-		!block_owners_concern_readers(&task->vol->dev.owners)) ||
-	       task_own(task, reads);
-}
-
-/* After other commands had the blocks. */
-static void hold_granted(struct block_hold *hold)
-{
-	struct scsi_task *task = container_of(hold, struct scsi_task, hold);
-
-	task->held_ticks = ticks_now();
-	if (task_may_use_blocks(task) && task_own_in_place(task))
-		task->held(task);
-}
-
-static inline bool task_take(struct scsi_task *task, uint64_t lba, uint64_t cnt,
-			     bool exclusive)
-{
-	return scsi_task_take_blocks(task, task->vol, lba, cnt, exclusive,
-				     hold_granted) &&
-	       task_may_use_blocks(task) && task_own_in_place(task);
-}
-
-static bool task_take_exclusively(struct scsi_task *task)
-{
-	return task_take(task, task->cmd.lba, task->cmd.blocks,
-			 /* exclusive= */ true);
-}
-
-/* A sign counts for exclusive blocks however late it comes: with them, the task needs
- * another one, which sees who passes. A job has only this one: it must be a sign of a
- * moment ago. */
-static void task_heard(struct block_owner *owner)
-{
-	struct scsi_task *task =
-		container_of(owner, struct scsi_task, blk.owner);
-
-	if (task->stopped)
-		task_end(task);
-	else if (handlers[task->cmd.op]->hold == SCSI_HOLD_EXCLUSIVE
-			 ? task_take_exclusively(task)
-			 : scsi_task_hold(task, task->held))
-		task->held(task);
-}
-
-/* A job changes blocks without the task. Blocks that a task has exclusively are
- * kept from all others while it asks. */
-static bool task_hears(struct scsi_task *task)
-{
-	return !(task->cmd.info->flags & SCSI_CDB_WRITES) ||
-	       block_owner_hear(&task->blk.owner, task_heard);
-}
-
-static __attribute__((noinline)) bool
-task_hold_otherwise(struct scsi_task *task, enum scsi_hold way)
-{
-	if (way == SCSI_HOLD_UNIT)
-		return task_take(task, UINT64_MAX - 1, 1,
-				 /* exclusive= */ false);
-	if (!task_hears(task))
-		return false;
-	return way == SCSI_HOLD_NONE || task_take_exclusively(task);
-}
-
-bool scsi_task_hold(struct scsi_task *task,
-		    void (*held)(struct scsi_task *task))
-{
-	enum scsi_hold way = handlers[task->cmd.op]->hold;
-
-	task->held = held;
-	if (way != SCSI_HOLD_SHARED)
-		return task_hold_otherwise(task, way);
-	return task_take(task, task->cmd.lba, task->cmd.blocks,
-			 /* exclusive= */ false);
-}
-
-static void execute_held(struct scsi_task *task)
+static void task_do(struct scsi_task *task)
 {
 	const struct scsi_handler *handler = handlers[task->cmd.op];
 
@@ -639,9 +539,27 @@ static void execute_held(struct scsi_task *task)
 		task_answer(task, handler);
 }
 
+static void task_heard(struct block_owner *owner)
+{
+	struct scsi_task *task =
+		container_of(owner, struct scsi_task, blk.owner);
+
+	if (task->stopped)
+		task_end(task);
+	else
+		scsi_task_execute(task);
+}
+
+/* A job changes blocks without the task, and nobody sees what passes the task: there
+ * must be a sign of life of a moment ago. Other commands need one with their blocks. */
+static bool task_hears(struct scsi_task *task)
+{
+	return !(task->cmd.info->flags & SCSI_CDB_JOB) ||
+	       block_owner_hear(&task->blk.owner, task_heard);
+}
+
 void scsi_task_execute(struct scsi_task *task)
 {
-	if (task->hold.state == BLOCK_HOLD_HELD ||
-	    scsi_task_hold(task, execute_held))
-		execute_held(task);
+	if (task_hears(task))
+		task_do(task);
 }

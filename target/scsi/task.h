@@ -226,16 +226,12 @@ struct scsi_task {
 	/* Set by prepare. Before that, op is 0, which is no READ, and info is
 	 * NULL. */
 	struct scsi_cmd cmd;
-	/* When it got blocks that it had waited for; 0: it has not waited
-	 * (base/ticks.h). */
-	uint64_t held_ticks;
 	/* set by the disk before it calls abort() */
 	void (*aborted)(struct scsi_task *task);
-	void (*held)(struct scsi_task *task);
+	void (*owns)(struct scsi_task *task);
 	bool (*next)(struct scsi_task *task); /* disk.h */
 	bool was_instant; /* blk ended before block_start() returned */
 	struct block_cmd blk;
-	struct block_hold hold;
 	struct unit_turn turn;
 	struct reactor_msg msg; /* to the task itself */
 	uint8_t sense[SCSI_SENSE_MAX];
@@ -252,20 +248,19 @@ static inline void scsi_task_clear(struct scsi_task *task)
 	memset((char *)task + begin, 0, end - begin);
 	task->vol = NULL;
 	task->cmd.info = NULL;
-	task->held_ticks = 0;
-	task->hold.state = BLOCK_HOLD_NONE;
+	task->blk.waited_ticks = 0;
 	task->blk.owner.state = BLOCK_OWNER_NONE;
 }
 
 /*
  * For a task that moves data in place (buf_is_volume), after prepare: gets its
- * blocks before the fabric touches them. True: the task has them. False: @held
+ * blocks before the fabric touches them. True: the task has them. False: @owns
  * is called when it has them, or task->done(), maybe at once, with the reason
  * why they may not be touched now. Other tasks get their blocks in
  * scsi_task_execute().
  */
-bool scsi_task_hold(struct scsi_task *task,
-		    void (*held)(struct scsi_task *task));
+bool scsi_task_own(struct scsi_task *task,
+		   void (*owns)(struct scsi_task *task));
 
 /*
  * Drops the blocks, or stops waiting for them. Every task does this before
@@ -274,7 +269,6 @@ bool scsi_task_hold(struct scsi_task *task,
  */
 static inline void scsi_task_release(struct scsi_task *task)
 {
-	block_hold_drop(&task->hold);
 	block_disown(&task->blk);
 }
 
@@ -294,7 +288,7 @@ static inline bool scsi_task_give_up(struct scsi_task *task)
 void scsi_task_stop(struct scsi_task *task);
 
 /* The same, and done() follows as soon as possible: the task no longer waits
- * for blocks to share, nor for a job (FORMAT UNIT, SANITIZE). May call done()
+ * for blocks, nor for a job (FORMAT UNIT, SANITIZE). May call done()
  * from within. */
 void scsi_task_cancel(struct scsi_task *task);
 

@@ -57,7 +57,6 @@ static bool execute_unmap(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_unmap = {
-	.hold = SCSI_HOLD_UNIT,
 	.prepare = prepare_unmap,
 	.execute = execute_unmap,
 };
@@ -86,7 +85,6 @@ static bool execute_write_same(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_write_same = {
-	.hold = SCSI_HOLD_SHARED,
 	.prepare = prepare_write_same,
 	.execute = execute_write_same,
 };

@@ -37,9 +37,9 @@ static int medium_leave(struct unit_state *st, enum unit_medium to)
 
 static void medium_step(struct volume *vol);
 
-static void medium_drained(struct block_hold *hold)
+static void medium_drained(struct block_drain *drain)
 {
-	struct unit_state *st = container_of(hold, struct unit_state, drain);
+	struct unit_state *st = container_of(drain, struct unit_state, drain);
 
 	medium_step(container_of(st, struct volume, state));
 }
@@ -105,8 +105,8 @@ static void medium_begin(struct volume *vol)
 		return;
 	}
 	st->unflushed = true;
-	block_locks_drain(&vol->dev.locks, st->turn->worker, &st->drain,
-			  medium_drained);
+	block_owners_drain(&vol->dev.owners, st->turn->worker, &st->drain,
+			   medium_drained);
 }
 
 /* Makes the next step of an eject. */

@@ -634,9 +634,9 @@ static void unit_flush_or_change(struct volume *vol)
 		change(vol, st->save_modes, commit_modes, st->turn->next);
 }
 
-static void unit_protected(struct block_hold *hold)
+static void unit_protected(struct block_drain *drain)
 {
-	struct unit_state *st = container_of(hold, struct unit_state, drain);
+	struct unit_state *st = container_of(drain, struct unit_state, drain);
 
 	unit_flush_or_change(container_of(st, struct volume, state));
 }
@@ -659,8 +659,8 @@ void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,
 	}
 	/* As in an eject. The flush covers the last write. */
 	st->protects = true;
-	block_locks_drain(&vol->dev.locks, st->turn->worker, &st->drain,
-			  unit_protected);
+	block_owners_drain(&vol->dev.owners, st->turn->worker, &st->drain,
+			   unit_protected);
 }
 
 static void commit_job(struct volume *vol)

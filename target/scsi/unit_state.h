@@ -87,7 +87,7 @@ struct unit_state {
 	/* SWP is being set: no command begins to change the medium. */
 	_Atomic bool protects;
 	/* Belongs to the turn, too: of an eject, or before SWP is set. */
-	struct block_hold drain;
+	struct block_drain drain;
 	struct lun_map *luns;
 	bool flushes;	/* until the flush has ended */
 	bool unflushed; /* an eject has begun, and no flush has succeeded since */

@@ -28,7 +28,6 @@ static bool execute_verify(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_verify = {
-	.hold = SCSI_HOLD_SHARED,
 	.prepare = prepare_verify,
 	.execute = execute_verify,
 };
@@ -46,7 +45,6 @@ static bool execute_write_verify(struct scsi_task *task)
 }
 
 const struct scsi_handler scsi_write_verify = {
-	.hold = SCSI_HOLD_EXCLUSIVE,
 	.prepare = prepare_verify,
 	.execute = execute_write_verify,
 };
@@ -82,6 +80,8 @@ static bool execute_prefetch(struct scsi_task *task)
 	if (task->cmd.immed)
 		scsi_task_answer(task, SCSI_STATUS_CONDITION_MET);
 	scsi_task_blk(task, BLOCK_CMD_COMPARE, scsi_task_met);
+	/* It has its status, and does no harm. */
+	task->blk.barred = NULL;
 	return true;
 }
 

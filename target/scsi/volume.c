@@ -340,7 +340,6 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 
 	if (!vol)
 		return error_set(e, -ENOMEM, "out of memory");
-	block_locks_init(&vol->dev.locks);
 	block_owners_init(&vol->dev.owners);
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
@@ -428,12 +427,10 @@ int volume_attach(struct volume *vol, struct block_worker *w, struct error *e)
 
 	if (err)
 		return error_set(e, err, "%s: %s", vol->path, strerror(-err));
-	block_locks_attach(&vol->dev.locks, w);
 	return 0;
 }
 
 void volume_detach(struct volume *vol, struct block_worker *w)
 {
-	block_locks_detach(&vol->dev.locks, w);
 	backend_detach(vol->dev.backend, w);
 }

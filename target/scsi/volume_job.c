@@ -329,11 +329,11 @@ static void job_start(struct reactor_msg *msg)
 
 /* ---- the beginning ---- */
 
-/* Every command that had blocks before has dropped them; later ones see the
+/* Every I/O that had blocks before has given them back; later ones see the
  * state. */
-static void drained(struct block_hold *hold)
+static void drained(struct block_drain *drain)
 {
-	struct volume_job *job = container_of(hold, struct volume_job, hold);
+	struct volume_job *job = container_of(drain, struct volume_job, drain);
 
 	job->msg.run = job_start;
 	reactor_send(job->worker->reactor, &job->msg);
@@ -377,8 +377,8 @@ static void begin_written(struct unit_turn *turn, int err)
 	}
 	if (job->immed)
 		tell_begun(job);
-	block_locks_drain(&job->vol->dev.locks, job->worker, &job->hold,
-			  drained);
+	block_owners_drain(&job->vol->dev.owners, job->worker, &job->drain,
+			   drained);
 }
 
 /* Why the job does not begin although its command was let in; or 0. */

@@ -66,7 +66,7 @@ struct volume_job {
 	bool left; /* the caller has left, maybe before the job began */
 	int err;   /* its result */
 	struct unit_turn turn;
-	struct block_hold hold;
+	struct block_drain drain;
 	struct reactor_msg msg;
 	struct block_cmd blk; /* the current pass */
 	struct volume_job_plan plan;

@@ -231,7 +231,7 @@ static void check_medium(const struct fuzz_sent *tmf)
 	    tmf->function != SRP_TSK_LUN_RESET)
 		return;
 	FUZZ_CLAIM(!t_store_holds_change(tmf->store_cnt) ||
-		   block_owners_concern_readers(&vol->dev.owners));
+		   block_owners_have_given_up(&vol->dev.owners));
 }
 
 static void add_credits(struct fuzz_chan *ch, int32_t delta)

@@ -241,7 +241,7 @@ void t_command_begin(struct t_command *c, const char *cdb, int lun,
 	set_up(c, cdb, lun, out_len, /* in_len= */ 0);
 	assert_int_equal(scsi_task_prepare(&c->task), SCSI_TASK_GO);
 	assert_true(c->task.buf_is_volume);
-	assert_true(scsi_task_hold(&c->task, ignore));
+	assert_true(scsi_task_own(&c->task, ignore));
 }
 
 bool t_command_prepare(struct t_command *c, const char *cdb, int lun,
@@ -260,7 +260,7 @@ void t_command_execute(struct t_command *c, const uint8_t *out)
 
 	c->executed = true;
 	c->out = out;
-	if (!t->buf_is_volume || scsi_task_hold(t, go_on))
+	if (!t->buf_is_volume || scsi_task_own(t, go_on))
 		go_on(t);
 }
 

@@ -70,7 +70,8 @@ FAULTS = [
 
     # -- signs of life
     ('writes without a sign of life', 'target/block/block_owner.c',
-     'if (owner->reads || owner->heard || !sender || sender->lives(sender))', 'if (true)'),
+     'if (owner->use == BLOCK_READS || owner->heard || !sender ||\n'
+     '\t    sender->lives(sender))', 'if (true)'),
     ('thinks that a sign of life never gets old', 'transport/xport.c',
      '\treturn reactor_real_us(ch->xp->cfg.reactor) - ch->heard_us <=\n'
      '\t       XP_SIGN_MS * 1000;', '\treturn ch->heard_us > 0;'),
@@ -207,17 +208,20 @@ FAULTS = [
      'SRP_MULTICHAN_TERMINATED) ;'),
     ('skips the check of reservations', 'target/scsi/task.c',
      'if (is_shut_out(task)) {', 'if (false) {'),
-    ('lets others between COMPARE and WRITE', 'target/scsi/atomic.c',
-     '\t.hold = SCSI_HOLD_EXCLUSIVE,\n\t.prepare = atomic_prepare,\n'
-     '\t.execute = execute_compare_write,',
-     '\t.hold = SCSI_HOLD_SHARED,\n\t.prepare = atomic_prepare,\n'
-     '\t.execute = execute_compare_write,'),
+    ('lets others between COMPARE and WRITE', 'target/block/block.c',
+     '\t       cmd->kind == BLOCK_CMD_COMPARE_WRITE ||\n', ''),
     ('compares all but the last block', 'target/block/block.c',
      '\t\tif (memcmp(medium + same, wanted, n)) {',
      '\t\tif (memcmp(medium + same, wanted, n > 512 ? n - 512 : n)) {'),
-    ('forgets who waits for blocks', 'target/block/block_lock.c',
-     '\tlocks->current = NULL;\n\tblock_lock_choose_next(locks);',
-     '\tlocks->current = NULL;'),
+    ('forgets who waits for blocks', 'target/block/block_owner.c',
+     '\towner_tell_later(owner);\n\towner_leave(owner);',
+     '\towner_leave(owner);'),
+    ('does not wait for readers before it is alone', 'target/block/block_owner.c',
+     'if (owner_watches(owner) && owner_awaits_readers(owner))',
+     'if (false)'),
+    ('lets commands in that a format keeps out', 'target/block/block.c',
+     'if (!cmd->let_in && cmd->barred && cmd->barred(cmd)) {',
+     'if (false) {'),
     ('ignores the ORDERED attribute', 'target/port/task_set.c',
      '\tif (!task_set_must_wait(req))\n\t\treturn true;', '\treturn true;'),
 ]

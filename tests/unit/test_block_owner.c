@@ -75,21 +75,23 @@ static void settle(void)
 
 /* Owner @name takes [@from, @to) on the worker; it is noted when it has them. */
 static void take(char name, unsigned int w, uint64_t from, uint64_t to,
-		 bool reads)
+		 enum block_use use)
 {
 	struct block_owner *owner = &owners[name - 'a'];
 
 	owner->begin = from;
 	owner->end = to;
-	owner->reads = reads;
+	owner->use = use;
 	owner->has = note;
-	if (block_owner_take(&all, &workers[w], owner))
+	if ((use == BLOCK_READS &&
+	     block_owner_read(&all, &workers[w], owner)) ||
+	    block_owner_take(&all, &workers[w], owner))
 		note(owner);
 }
 
 static void takes(char name, unsigned int w, uint64_t from, uint64_t to)
 {
-	take(name, w, from, to, /* reads= */ false);
+	take(name, w, from, to, BLOCK_CHANGES);
 }
 
 static void drop(char name)
@@ -221,19 +223,19 @@ T_TEST(readers_wait_for_what_was_given_up)
 {
 	begin();
 	takes('a', 0, 0, 1024);
-	assert_false(block_owners_concern_readers(&all));
-	take('b', 1, 0, 512, /* reads= */ true);
+	assert_false(all.watch);
+	take('b', 1, 0, 512, BLOCK_READS);
 	assert_string_equal(order, "ab");
 	assert_true(block_owner_give_up(&owners[0]));
 	assert_true(block_owner_give_up(&owners[0]));
-	assert_true(block_owners_concern_readers(&all));
-	take('c', 1, 0, 512, /* reads= */ true);
-	take('d', 1, 1024, 2048, /* reads= */ true);
+	assert_true(all.watch);
+	take('c', 1, 0, 512, BLOCK_READS);
+	take('d', 1, 1024, 2048, BLOCK_READS);
 	takes('e', 1, 512, 2048); /* nobody waits for readers */
 	assert_string_equal(order, "abd");
 	drop('a');
 	assert_int_equal(strlen(order), 5);
-	assert_false(block_owners_concern_readers(&all));
+	assert_false(all.watch);
 	for (int name = 'b'; name <= 'e'; name++)
 		drop((char)name);
 	end();
@@ -245,13 +247,144 @@ T_TEST(what_waits_or_reads_is_not_given_up)
 	begin();
 	takes('a', 0, 0, 1024);
 	takes('b', 0, 0, 1024);
-	take('c', 0, 1024, 2048, /* reads= */ true);
+	take('c', 0, 1024, 2048, BLOCK_READS);
 	assert_false(block_owner_give_up(&owners[1]));
 	assert_false(block_owner_give_up(&owners[2]));
 	assert_false(block_owner_give_up(&owners[3]));
 	drop('a');
 	drop('b');
 	drop('c');
+	end();
+}
+
+/* ---- alone ---- */
+
+/* "a0r03": owner a on worker 0 uses blocks 0 to 3: reads, changes (c), or wants them
+ * alone (x). "-a" drops it. A blank lets all workers finish. "=ab": those that have got
+ * their blocks so far, in order. */
+struct script {
+	const char *name;
+	const char *text;
+};
+
+static const struct script scripts[] = {
+	{ "readers do not wait", "a0r03b0r12c1r09=abc-a-b-c" },
+	{ "nor does one that is alone", "a0x03=a-a" },
+	{ "it waits for a reader of its worker", "a0r03b0x22 =a-a =ab-b" },
+	{ "and for one of another worker", "a1r03b0x22 =a-a =ab-b" },
+	{ "for all of them", "a1r03b0r24c1x22 =ab-a =ab-b =abc-c" },
+	{ "for a reader that came after another one that is alone",
+	  "a0x55b1r22c0x22 =ab-b =abc-a-c" },
+	{ "for one that changes blocks", "a1c03b0x22 =a-a =ab-b" },
+	{ "not for one that changes others", "a1c03b0x44=ab-a-b" },
+	{ "not for another one that is alone elsewhere", "a0x22b1x44=ab-a-b" },
+	{ "readers wait for it", "a0x22b0r03c1r22 =a-a =abc-b-c" },
+	{ "so do changes", "a0x22b0c03c1c12 =a-a =ab-b =abc-c" },
+	{ "not elsewhere", "a0x22b0r01c1c33=abc-a-b-c" },
+	{ "nobody overtakes it while it waits",
+	  "a1r22b0x22c1r22d1c12 =a-a =ab-b =abcd-c-d" },
+	{ "in the order of asking", "a0x22b0x22c0x22 =a-a =ab-b =abc-c" },
+	{ "one that waits goes away", "a0r22b1x22c1r22 =a-b =ac-a-c" },
+	{ "the last reader ends while it goes away", "a0r22b1x22-a-b =a" },
+};
+
+static void script_take(const char *p)
+{
+	enum block_use use = p[2] == 'r'   ? BLOCK_READS
+			     : p[2] == 'c' ? BLOCK_CHANGES
+					   : BLOCK_ALONE;
+
+	take(p[0], (unsigned int)(p[1] - '0'), (uint64_t)(p[3] - '0') * 512,
+	     (uint64_t)(p[4] - '0' + 1) * 512, use);
+}
+
+static const char *script_compare(const char *p)
+{
+	size_t n = strcspn(p, " -");
+	char want[64] = "";
+
+	memcpy(want, p, n);
+	assert_string_equal(order, want);
+	return p + n;
+}
+
+T_ROWS(script, scripts)
+{
+	const struct script *s = *state;
+	const char *p = s->text;
+
+	begin();
+	while (*p) {
+		if (*p == ' ')
+			settle(), p++;
+		else if (*p == '=')
+			p = script_compare(p + 1);
+		else if (*p == '-')
+			block_owner_drop(&owners[p[1] - 'a']), p += 2;
+		else
+			script_take(p), p += 5;
+	}
+	settle();
+	for (unsigned int i = 0; i < OWNERS; i++)
+		assert_int_equal(owners[i].state, BLOCK_OWNER_NONE);
+	assert_int_equal(all.watch, 0);
+	end();
+}
+
+/* In the same stripe: its blocks are not known. */
+T_TEST(reader_that_was_counted_wakes_who_waits_for_it)
+{
+	begin();
+	take('a', 1, STRIPE - 512, STRIPE + 512, BLOCK_READS);
+	take('b', 0, STRIPE + 512, STRIPE + 1024, BLOCK_ALONE);
+	settle();
+	assert_string_equal(order, "a");
+	drop('a');
+	assert_string_equal(order, "ab");
+	drop('b');
+	end();
+}
+
+/* ---- draining ---- */
+
+static void note_drained(struct block_drain *drain)
+{
+	strcat(order, "!");
+}
+
+T_TEST(drain_waits_for_those_that_have_blocks_only)
+{
+	static struct block_drain drain;
+
+	begin();
+	takes('a', 0, 0, 512);
+	takes('b', 1, 0, 512);
+	take('c', 1, 7 * STRIPE, 7 * STRIPE + 512, BLOCK_READS);
+	takes('d', 1, 9 * STRIPE, 9 * STRIPE + 512);
+	take('e', 1, 9 * STRIPE, 9 * STRIPE + 512, BLOCK_READS);
+	block_owners_drain(&all, &workers[0], &drain, note_drained);
+	takes('f', 1, 512, 1024); /* nobody waits for the drain */
+	settle();
+	assert_string_equal(order, "acdef");
+	block_owner_drop(&owners[1]);
+	drop('a');
+	drop('d');
+	drop('c');
+	assert_string_equal(order, "acdef");
+	drop('e');
+	assert_string_equal(order, "acdef!");
+	assert_int_equal(all.watch, 0);
+	drop('f');
+	end();
+}
+
+T_TEST(drain_of_nothing_ends_at_once)
+{
+	static struct block_drain drain;
+
+	begin();
+	block_owners_drain(&all, &workers[0], &drain, note_drained);
+	assert_string_equal(order, "!");
 	end();
 }
 
@@ -344,7 +477,7 @@ T_TEST(reader_passes_one_that_waits_and_was_heard)
 	takes('b', 0, 0, 2048);
 	sender_is_heard(); /* a */
 	sender_is_heard(); /* b, which waits for a */
-	take('d', 1, 1024, 2048, /* reads= */ true);
+	take('d', 1, 1024, 2048, BLOCK_READS);
 	drop('d');
 	assert_string_equal(order, "ad");
 	drop('a');
@@ -352,7 +485,7 @@ T_TEST(reader_passes_one_that_waits_and_was_heard)
 	sender_is_heard();
 	assert_string_equal(order, "adb");
 	assert_int_equal(asked, 3);
-	assert_false(block_owners_concern_readers(&all));
+	assert_false(all.watch);
 	drop('b');
 	end();
 }
@@ -362,15 +495,15 @@ T_TEST(reader_passes_one_whose_sender_is_asked)
 {
 	begin_with_sender();
 	takes('a', 0, 0, 1024);
-	assert_true(block_owners_concern_readers(&all));
+	assert_true(all.watch);
 	assert_false(block_owners_have_given_up(&all));
-	take('d', 1, 0, 512, /* reads= */ true);
+	take('d', 1, 0, 512, BLOCK_READS);
 	drop('d');
 	sender_is_heard();
 	assert_string_equal(order, "d");
 	sender_is_heard();
 	assert_string_equal(order, "da");
-	assert_false(block_owners_concern_readers(&all));
+	assert_false(all.watch);
 	drop('a');
 	end();
 }
@@ -387,6 +520,57 @@ T_TEST(one_that_waited_for_one_that_asks_goes_on)
 	drop('d');
 	assert_string_equal(order, "de");
 	drop('e');
+	drop('a');
+	end();
+}
+
+/* It has not been given up, but the store must not have both. */
+T_TEST(one_that_is_heard_waits_for_those_of_its_sender_that_passed_it)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	lives = true;
+	takes('b', 0, 512, 2048);
+	sender_is_heard();
+	assert_string_equal(order, "b");
+	assert_int_equal(asked, 1);
+	drop('b');
+	assert_string_equal(order, "ba");
+	drop('a');
+	end();
+}
+
+T_TEST(others_pass_one_that_wants_blocks_alone_and_asks)
+{
+	begin_with_sender();
+	take('a', 0, 0, 1024, BLOCK_ALONE);
+	take('d', 1, 0, 512, BLOCK_READS);
+	take('e', 1, 512, 2048, BLOCK_ALONE);
+	assert_string_equal(order, "de");
+	sender_is_heard(); /* they have passed */
+	sender_is_heard();
+	assert_string_equal(order, "de");
+	drop('d');
+	assert_string_equal(order, "de");
+	drop('e');
+	assert_string_equal(order, "dea");
+	assert_int_equal(asked, 2);
+	drop('a');
+	assert_int_equal(all.watch, 0);
+	end();
+}
+
+T_TEST(drain_does_not_wait_for_one_that_asks)
+{
+	static struct block_drain drain;
+
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	block_owners_drain(&all, &workers[1], &drain, note_drained);
+	assert_string_equal(order, "!");
+	sender_is_heard();
+	assert_string_equal(order, "!a");
+	assert_int_equal(asked, 1);
 	drop('a');
 	end();
 }
@@ -455,7 +639,7 @@ T_TEST(sender_is_asked_again_after_a_wait_for_blocks)
 T_TEST(readers_and_the_target_itself_are_not_asked)
 {
 	begin_with_sender();
-	take('a', 0, 0, 1024, /* reads= */ true);
+	take('a', 0, 0, 1024, BLOCK_READS);
 	takes('d', 0, 0, 1024);
 	assert_string_equal(order, "ad");
 	drop('a');
@@ -516,31 +700,70 @@ struct actor {
 	struct reactor_msg msg;
 };
 
-static atomic_uint users[CELLS];
+/* How many read a cell, and how many change it. */
+static atomic_uint readers[CELLS];
+static atomic_uint changers[CELLS];
+static atomic_uint loners[CELLS];
 static atomic_uint clashes;
 static atomic_uint actors_left;
 
 static void actor_turn(struct reactor_msg *msg);
 
+static void use_cell(struct actor *a, uint64_t i)
+{
+	enum block_use use = a->owner.use;
+
+	if (use == BLOCK_READS) {
+		atomic_fetch_add(&readers[i], 1);
+		clashes += loners[i] != 0;
+		return;
+	}
+	clashes += atomic_fetch_add(&changers[i], 1) != 0;
+	if (use == BLOCK_ALONE) {
+		atomic_fetch_add(&loners[i], 1);
+		clashes += readers[i] != 0;
+	}
+}
+
+static void leave_cell(struct actor *a, uint64_t i)
+{
+	enum block_use use = a->owner.use;
+
+	if (use == BLOCK_ALONE)
+		atomic_fetch_sub(&loners[i], 1);
+	atomic_fetch_sub(use == BLOCK_READS ? &readers[i] : &changers[i], 1);
+}
+
+/* The next turn, with the blocks still in hand. */
+static void actor_leaves(struct reactor_msg *msg)
+{
+	struct actor *a = container_of(msg, struct actor, msg);
+
+	for (uint64_t i = a->owner.begin / CELL; i * CELL < a->owner.end; i++)
+		leave_cell(a, i);
+	if (a->seed % 8 == 0)
+		block_owner_give_up(&a->owner);
+	block_owner_drop(&a->owner);
+	a->msg.run = actor_turn;
+	reactor_send(a->w->reactor, &a->msg);
+}
+
 static void actor_has(struct block_owner *owner)
 {
 	struct actor *a = container_of(owner, struct actor, owner);
-	uint64_t first = owner->begin / CELL;
-	uint64_t last = (owner->end - 1) / CELL;
 
-	for (uint64_t i = first; i <= last; i++)
-		clashes += atomic_fetch_add(&users[i], 1) != 0;
-	for (uint64_t i = first; i <= last; i++)
-		atomic_fetch_sub(&users[i], 1);
-	if (a->seed % 8 == 0)
-		block_owner_give_up(owner);
-	block_owner_drop(owner);
-	a->msg.run = actor_turn;
+	for (uint64_t i = owner->begin / CELL; i * CELL < owner->end; i++)
+		use_cell(a, i);
+	a->msg.run = actor_leaves;
 	reactor_send(a->w->reactor, &a->msg);
 }
 
 static void actor_turn(struct reactor_msg *msg)
 {
+	static const enum block_use uses[8] = {
+		BLOCK_READS,   BLOCK_READS,   BLOCK_READS,   BLOCK_READS,
+		BLOCK_CHANGES, BLOCK_CHANGES, BLOCK_CHANGES, BLOCK_ALONE,
+	};
 	struct actor *a = container_of(msg, struct actor, msg);
 	uint64_t first = (uint64_t)rand_r(&a->seed) % (CELLS - 4);
 	uint64_t cnt = 1 + (uint64_t)rand_r(&a->seed) % 4;
@@ -553,8 +776,11 @@ static void actor_turn(struct reactor_msg *msg)
 	}
 	a->owner.begin = first * CELL;
 	a->owner.end = (first + cnt) * CELL;
+	a->owner.use = uses[(unsigned int)rand_r(&a->seed) % 8];
 	a->owner.has = actor_has;
-	if (block_owner_take(&all, a->w, &a->owner))
+	if ((a->owner.use == BLOCK_READS &&
+	     block_owner_read(&all, a->w, &a->owner)) ||
+	    block_owner_take(&all, a->w, &a->owner))
 		actor_has(&a->owner);
 }
 
@@ -566,7 +792,7 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-T_TEST(threads_never_have_the_same_blocks)
+T_TEST(threads_never_change_what_others_use)
 {
 	static struct actor actors[ACTORS];
 	pthread_t threads[WORKERS];
@@ -589,6 +815,6 @@ T_TEST(threads_never_have_the_same_blocks)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(clashes, 0);
 	assert_int_equal(all.given_up, 0);
-	assert_int_equal(all.asking, 0);
+	assert_int_equal(all.watch, 0);
 	end();
 }

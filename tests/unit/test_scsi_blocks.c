@@ -525,7 +525,7 @@ T_TEST(job_ends_when_the_target_does)
 	t_disk_stop();
 }
 
-/* The job does not disturb a command that already holds its blocks. A command
+/* The job does not disturb a command that already has its blocks. A command
  * that comes later does nothing. */
 T_TEST(job_waits_for_commands_under_way)
 {
@@ -586,16 +586,61 @@ static void run_with_late_signs(struct t_command *c, const char *cdb,
 	turn_all();
 }
 
-/* Once before it shuts others out, and once with the blocks. */
-T_TEST(exclusive_command_goes_on_with_late_signs)
+T_TEST(command_that_is_alone_goes_on_with_a_late_sign)
 {
 	struct t_command c;
 
 	t_disk_start(T_THIN);
-	run_with_late_signs(&c, "89 00 00*8 00 00 00 01", 1024, 2);
+	run_with_late_signs(&c, "89 00 00*8 00 00 00 01", 1024, 1);
 	assert_int_equal(c.done, 1);
-	assert_int_equal(asked, 2);
+	assert_int_equal(asked, 1);
 	t_command_free(&c);
+	t_disk_stop();
+}
+
+/* Neither on its own blocks nor elsewhere. */
+T_TEST(command_that_is_alone_does_not_wait_for_a_silent_one)
+{
+	static const uint8_t out[1024];
+	struct t_command silent, same, other;
+
+	t_disk_start(T_THIN);
+	run_with_late_signs(&silent, "2a 00 00*6 01", 512, 0);
+	assert_int_equal(asked, 1);
+	t_command_start(&same, "89 00 00*8 00 00 00 01", 0, out, 1024, 0);
+	t_command_start(&other, "89 00 00*7 80 00 00 00 01", 0, out, 1024, 0);
+	turn_all();
+	assert_int_equal(same.done, 1);
+	assert_int_equal(other.done, 1);
+	assert_int_equal(silent.done, 0);
+	scsi_task_cancel(&silent.task);
+	assert_int_equal(silent.done, 1);
+	t_command_free(&silent);
+	t_command_free(&same);
+	t_command_free(&other);
+	t_disk_stop();
+}
+
+/* It waits for a write, and then leaves the blocks to the next one. */
+T_TEST(command_that_waits_to_be_alone_can_be_aborted)
+{
+	static const uint8_t out[1024];
+	struct t_command write, alone, behind;
+
+	t_disk_start(T_THIN);
+	t_store.hold = true;
+	t_command_start(&write, "2a 00 00*6 01", 0, out, 512, 0);
+	t_command_start(&alone, "89 00 00*8 00 00 00 01", 0, out, 1024, 0);
+	t_command_start(&behind, "2a 00 00*6 01", 0, out, 512, 0);
+	assert_int_equal(alone.done, 0);
+	scsi_task_cancel(&alone.task);
+	assert_int_equal(alone.done, 1);
+	turn_all();
+	assert_int_equal(write.done, 1);
+	assert_int_equal(behind.done, 1);
+	t_command_free(&write);
+	t_command_free(&alone);
+	t_command_free(&behind);
 	t_disk_stop();
 }
 

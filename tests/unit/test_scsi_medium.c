@@ -140,23 +140,22 @@ T_TEST(write_that_has_no_blocks_yet_finds_no_medium)
 	store_got("flush");
 }
 
-/* Behind an exclusive hold, in its range. */
 T_TEST(commands_that_wait_for_blocks_find_no_medium)
 {
-	struct t_command running, exclusive, shared, eject;
+	struct t_command running, alone, behind, eject;
 
 	from(2);
 	begin(&running, WRITE);
-	begin(&exclusive, OR);
-	begin(&shared, WRITE);
+	begin(&alone, OR);
+	begin(&behind, WRITE);
 	from(1);
 	begin(&eject, EJECT);
 	settle();
 	store_got("write 0+512");
 	assert_true(t_store_answer());
 	ends(&running, "good");
-	ends(&exclusive, NO_MEDIUM);
-	ends(&shared, NO_MEDIUM);
+	ends(&alone, NO_MEDIUM);
+	ends(&behind, NO_MEDIUM);
 	ends(&eject, "good");
 	store_got("write 0+512, flush");
 }
@@ -384,17 +383,17 @@ T_TEST(protection_waits_for_the_writes_and_flushes_them)
 /* It was let in before, and gets its data or its blocks only now. */
 T_TEST(write_that_has_no_blocks_yet_is_refused)
 {
-	struct t_command running, late, shared, protect;
+	struct t_command running, late, behind, protect;
 
 	from(2);
 	begin(&running, OR);
-	begin(&shared, WRITE);
+	begin(&behind, WRITE);
 	assert_true(t_command_prepare(&late, WRITE_2, 0, data.len, 0));
 	from(1);
 	begin(&protect, PROTECT);
 	t_command_execute(&late, data.p);
 	ends(&running, "good");
-	ends(&shared, PROTECTED);
+	ends(&behind, PROTECTED);
 	ends(&late, PROTECTED);
 	ends(&protect, "good");
 	store_got("read 0+512, write 0+512, flush");
