@@ -32,10 +32,10 @@ dd if=/dev/urandom of="$disk" bs=64k count=1 oflag=direct status=none
 
 step "an estimate, while it runs"
 sg_sanitize --overwrite --zero --early --quick "$disk"
-wait_for 30 lists '^0 +job .* sanitizing, [0-9]+ %, about 0:0[0-9]:[0-9]{2} to go$'
+wait_for 30 lists '^0 +job .* sanitizing, [0-9]+ %, about 0:0[0-9]:[0-9]{2} to go;'
 
 step "and the end"
-wait_for 60 lists '^0 +job .* ready$'
+wait_for 60 lists '^0 +job .* ready;'
 wait_for 30 grep -Eq ' job-done ' "$VM_OUT/events.txt"
 cat "$VM_OUT/events.txt"
 wait_for 30 grep -q 'SANITIZE is done' "$VM_OUT/target.log"
