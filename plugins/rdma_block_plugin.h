@@ -169,10 +169,10 @@ struct rbp_io {
 	void (*ended)(struct rbp_io *child, int res);
 	struct rbp_io *parent;
 
-	/* The value of rbp_paths.epoch when the command of this I/O began; 0:
+	/* The value of rbp_paths.epoch when the command of this I/O came; 0:
 	 * not known. If the present epoch is another one, the plugin ends the
-	 * I/O with -ESHUTDOWN: another target may have written after the
-	 * command has read. Only if rbp_paths has an epoch. */
+	 * I/O with -ESHUTDOWN: another target may have written meanwhile. Only
+	 * if rbp_paths has cnt and an epoch. */
 	uint64_t epoch;
 
 	/* put_notes(): the version that the notes replace. */

@@ -674,8 +674,6 @@ bool block_start(struct block_cmd *cmd)
 	cmd->let_in = true;
 	cmd->differs = false;
 	cmd->unstable = false;
-	/* Its reads and writes must belong to the same time of service. */
-	cmd->bio.io.epoch = backend_epoch(cmd->dev->backend);
 	cmd->bio.worker = cmd->worker;
 	cmd->bio.done = block_answered;
 	return block_drive(cmd);

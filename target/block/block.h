@@ -141,7 +141,11 @@ struct block_cmd {
 	bool unstable; /* may have changed blocks that are in a cache */
 	bool let_in;   /* with the blocks that it has */
 	uint64_t flush_nr;
-	struct block_io bio; /* the current I/O of the store */
+	/* The current I/O of the store. If several targets serve the data, its epoch
+	 * is the caller's to set: backend_epoch() when the command came. If another
+	 * target may have served since then, the store ends each I/O with -ESHUTDOWN.
+	 * 0: the time does not matter. */
+	struct block_io bio;
 	/* The blocks of that I/O; of the whole command if it wants them alone, or if
 	 * its data moves in place. NONE before block_start(), or by block_own(). */
 	struct block_owner owner;

@@ -13,10 +13,9 @@
  *
  * For its volumes, each piece is a command of its own. Before each piece, the
  * copy checks again what may have changed since the list was checked:
- * reservations, write protection, the medium, a job on the volume, and whether
- * another target has served the store in between. (A volume never shrinks, and
- * the volumes and rights of a nexus are constant.) A fence on any of the volumes
- * stops the copy: scsi_task_fence().
+ * reservations, write protection, the medium, and a job on the volume. (A volume
+ * never shrinks, and the volumes and rights of a nexus are constant.) A fence on
+ * any of the volumes stops the copy: scsi_task_fence().
  */
 #include <string.h>
 
@@ -456,16 +455,6 @@ static struct volume *side(const struct copy *c)
 	return c->writing ? s->to : s->from;
 }
 
-/* True if another target may have served the store since the copy began. Its
- * initiator may have sent the copy there, and newer writes. */
-static bool side_was_away(const struct copy *c)
-{
-	const struct segment *s = &c->segments[c->next];
-
-	return backend_epoch(side(c)->dev.backend) !=
-	       (c->writing ? s->to_epoch : s->from_epoch);
-}
-
 /* The byte offset of the current piece on the side that is read or written
  * next. */
 static uint64_t side_at(const struct copy *c)
@@ -520,11 +509,13 @@ static bool copy_blk_done(struct scsi_task *task)
 static bool copy_submit(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
+	const struct segment *s = &c->segments[c->next];
 
 	scsi_task_blk(task, c->writing ? BLOCK_CMD_WRITE : BLOCK_CMD_READ,
 		      copy_blk_done);
 	scsi_task_blk_at(task, side(c), side_at(c), c->piece);
-	task->blk.fua = c->writing && c->segments[c->next].stable;
+	task->blk.bio.io.epoch = c->writing ? s->to_epoch : s->from_epoch;
+	task->blk.fua = c->writing && s->stable;
 	task->blk.buf = task->buf + PIECE_AT;
 	return true;
 }
@@ -562,8 +553,6 @@ static bool check_side(const struct scsi_task *task, enum scsi_asc *ret_code)
 					      : SCSI_ACCESS_READS))
 		return false;
 	if (c->writing && !may_write(task->nexus, vol))
-		return false;
-	if (side_was_away(c))
 		return false;
 	*ret_code = SCSI_ASC_COPY_TARGET_UNREACHABLE;
 	return !scsi_volume_no_medium(vol, &sense) &&

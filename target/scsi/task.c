@@ -332,6 +332,15 @@ static enum scsi_task_verdict task_refuse(struct scsi_task *task,
 	return SCSI_TASK_OVER;
 }
 
+/* Several targets serve the unit. If another one does so after this check, the
+ * command has an old epoch (block.h). */
+static __attribute__((noinline, cold)) bool
+task_is_elsewhere(struct scsi_task *task, unsigned int flags)
+{
+	task->blk.bio.io.epoch = backend_epoch(task->vol->dev.backend);
+	return !(flags & SCSI_CDB_STANDBY) && volume_is_standby(task->vol);
+}
+
 /* Checks before the CDB's fields are read (SAM-5 5.14): is there a unit, and
  * does it report something first? */
 static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
@@ -352,7 +361,7 @@ static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
 	    (scsi_nexus_take_deferred(task->nexus, task->lun, ret_sense) ||
 	     scsi_nexus_take_attention(task->nexus, task->lun, ret_sense)))
 		return false;
-	if (!(flags & SCSI_CDB_STANDBY) && volume_is_standby(task->vol)) {
+	if (task->vol->info.groups.cnt && task_is_elsewhere(task, flags)) {
 		*ret_sense = scsi_sense(SCSI_KEY_NOT_READY,
 					SCSI_ASC_TARGET_PORT_STANDBY);
 		return false;

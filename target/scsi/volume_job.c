@@ -309,6 +309,7 @@ static void job_pass(struct volume_job *job)
 		.piece_len = BLOCK_UNMAP_PIECE,
 		.pause = job_pause,
 		.done = pass_done,
+		.bio.io.epoch = job->epoch,
 	};
 	tell_progress(job);
 	if (block_start(&job->blk))
@@ -427,6 +428,7 @@ int volume_job_start(struct volume *vol, struct block_worker *w,
 	job->done = done;
 	job->user = user;
 	job->pass = 0;
+	job->epoch = backend_epoch(vol->dev.backend);
 	atomic_store(&job->progress, 0);
 	atomic_store(&job->seconds_left, 0);
 	unit_turn_take(vol, w, &job->turn, write_begin);

@@ -73,6 +73,7 @@ struct volume_job {
 	uint8_t *buf;	  /* a piece of what is written */
 	uint8_t *pattern; /* one block */
 	unsigned int pass;
+	uint64_t epoch;	   /* of all passes; block.h */
 	uint64_t began_us; /* reactor_now_us() of the worker */
 	uint64_t told_us;  /* when its progress was logged last */
 };

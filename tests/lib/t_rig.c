@@ -81,6 +81,10 @@ struct rig *rig_create(const struct rig_options *opt)
 	if (!opt)
 		opt = &defaults;
 	reset_store(opt->thin);
+	if (opt->shared) {
+		t_store.paths = (struct backend_paths){ 2, 1, 1 };
+		t_store.epoch = 1;
+	}
 	log_level = LOG_ERROR;
 	rig->hub = t_fabric_create();
 	for (unsigned int i = 0; i < (opt->workers ? opt->workers : 1); i++)

@@ -50,8 +50,9 @@ struct rig_options {
 	/* Rules of the target and of each volume; NULL: none. */
 	const char *allow;
 	const char *allow_lun[RIG_LUNS];
-	bool removable;		   /* the volumes are removable */
-	bool thin;		   /* RIG_DISK can zero and deallocate */
+	bool removable; /* the volumes are removable */
+	bool thin;	/* RIG_DISK can zero and deallocate */
+	bool shared;	/* two targets serve RIG_DISK, now this one */
 	struct port_limits limits; /* all zero: the defaults */
 };
 

@@ -139,6 +139,10 @@ static void store_submit(void *v, struct rbp_io *io)
 	check_rules(io);
 	write_down(io);
 	t_store.cnt++;
+	if (io->epoch && io->epoch != t_store.epoch) {
+		finish(io, -ESHUTDOWN);
+		return;
+	}
 	if (!t_store.hold || t_store.held_cnt == T_STORE_HELD_MAX) {
 		finish(io, 0);
 		return;

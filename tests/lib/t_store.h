@@ -56,7 +56,7 @@ struct t_store {
 	/* The target that serves it. set_path changes it, or ends with
 	 * path_error. */
 	struct backend_paths paths;
-	uint64_t epoch; /* rbp_paths.epoch */
+	uint64_t epoch; /* rbp_paths.epoch; 0: the store reports none */
 	int path_error;
 	/* Called once, after the paths have been read. May be NULL. */
 	void (*paths_read)(void);

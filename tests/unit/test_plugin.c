@@ -553,6 +553,7 @@ T_TEST(command_is_not_cut_by_a_switch)
 		rig_open(&r, specs[i]);
 		memset(buf, 0x77, sizeof(buf));
 		cmd.dev = &r.vol->dev;
+		cmd.bio.io.epoch = backend_epoch(cmd.dev->backend);
 		cmds_done = 0;
 		assert_false(block_start(&cmd));
 		((void (*)(void))plugin_symbol("async", "async_switch"))();

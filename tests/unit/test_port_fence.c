@@ -154,9 +154,11 @@ static uint64_t reserve_out(struct t_ini *ch, unsigned int lun, uint8_t action,
 	return send_list(ch, &cmd, list, sizeof(list));
 }
 
-static void begin(struct initiators *in)
+static void begin_with(struct initiators *in, bool shared)
 {
-	struct rig_options opt = { .workers = 2, .thin = true };
+	struct rig_options opt = { .workers = 2,
+				   .thin = true,
+				   .shared = shared };
 
 	in->rig = rig_create(&opt);
 	in->of[SAME_CHANNEL] = rig_login(in->rig, 1, SRP_MULTICHAN_SINGLE);
@@ -164,6 +166,11 @@ static void begin(struct initiators *in)
 	in->of[OTHER_NEXUS] = rig_login(in->rig, 2, SRP_MULTICHAN_SINGLE);
 	for (unsigned int i = 0; i < WHOS; i++)
 		rig_expect_alive(in->of[i]);
+}
+
+static void begin(struct initiators *in)
+{
+	begin_with(in, /* shared= */ false);
 }
 
 static void end(struct initiators *in)
@@ -311,13 +318,13 @@ T_ROWS(copy_stops_when_the_store_was_away, away_cases)
 	struct initiators in;
 	uint64_t copy;
 
-	begin(&in);
+	begin_with(&in, /* shared= */ true);
 	fill_source(in.rig, from);
 	t_store.hold = true;
 	copy = send_copy(in.of[SAME_CHANNEL], RIG_RAM, from, to,
 			 /* fetched= */ false);
 	assert_int_equal(t_store.held_cnt, 1);
-	t_store.epoch++;
+	t_store.epoch += 2;
 	t_store.hold = false;
 	assert_int_equal(rig_release(in.rig), 1);
 	expect_copy_aborted(in.of[SAME_CHANNEL], copy);
@@ -505,6 +512,82 @@ T_TEST(command_that_waits_for_blocks_ends_at_once)
 	t_store.hold = false;
 	rig_release(in.rig);
 	rig_expect_status(ch, first, SCSI_STATUS_GOOD);
+	end(&in);
+}
+
+/* ---- another target serves in between ---- */
+
+static void expect_standby(const struct t_ini *ch, uint64_t tag)
+{
+	const struct srp_rsp *rsp = t_ini_rsp(ch, tag);
+	struct scsi_sense sense;
+
+	assert_non_null(rsp);
+	assert_int_equal(rsp->status, SCSI_STATUS_CHECK_CONDITION);
+	assert_int_equal(scsi_sense_decode(rsp->sense, rsp->sense_len, &sense),
+			 0);
+	assert_int_equal(sense.key, SCSI_KEY_NOT_READY);
+}
+
+static void others_serve(struct rig *rig)
+{
+	t_store.epoch += 2;
+	t_store.hold = false;
+	t_fabric_hold_completions(rig->hub, false);
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_release(rig);
+}
+
+/* It is over before the target has all of the data. */
+T_TEST(write_that_is_fetched_keeps_its_epoch)
+{
+	struct rig_cmd write = rig_write(RIG_DISK, 0, 1);
+	struct initiators in;
+	uint64_t tag;
+
+	begin_with(&in, /* shared= */ true);
+	t_fabric_hold_completions(in.rig->hub, true);
+	memset(in.rig->mem, 0x77, BLK);
+	tag = rig_send_rw(in.of[SAME_CHANNEL], &write, RIG_DIRECT, 0, BLK);
+	assert_null(t_ini_rsp(in.of[SAME_CHANNEL], tag));
+	others_serve(in.rig);
+	expect_standby(in.of[SAME_CHANNEL], tag);
+	assert_int_equal(t_store.bytes[0], 0);
+	end(&in);
+}
+
+static const struct later_case {
+	const char *name;
+	const struct long_command *command;
+	uint32_t lba; /* of a write that the disk has, and that it waits for */
+} later_cases[] = {
+	{ "before its first piece", &long_commands[0], 0 },
+	{ "to use its blocks alone", &long_commands[6], 0 },
+	{ "before its second piece", &long_commands[2], 64 },
+};
+
+/* Another write has the blocks while the other target serves. */
+T_ROWS(command_that_waits_keeps_its_epoch, later_cases)
+{
+	const struct later_case *row = *state;
+	struct initiators in;
+	struct t_ini *ch;
+	uint64_t tag, first;
+
+	begin_with(&in, /* shared= */ true);
+	ch = in.of[SAME_CHANNEL];
+	t_store.hold = true;
+	first = rig_send_write(in.of[OTHER_NEXUS], row->lba, 0x77);
+	tag = send_long(ch, row->command);
+	if (t_store.held_cnt == 2) {
+		t_store_answer_nth(1, 0);
+		rig_settle(in.rig);
+	}
+	assert_int_equal(t_store.held_cnt, 1);
+	others_serve(in.rig);
+	rig_expect_status(in.of[OTHER_NEXUS], first, SCSI_STATUS_GOOD);
+	expect_standby(ch, tag);
+	assert_int_equal(t_store.bytes[row->lba * BLK], 0x77);
 	end(&in);
 }
 

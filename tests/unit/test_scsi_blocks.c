@@ -432,6 +432,22 @@ T_TEST(overwrite_inverts_every_other_time)
 	t_disk_stop();
 }
 
+/* Another target serves the store between two passes. */
+T_TEST(job_keeps_its_epoch)
+{
+	t_disk_start(T_PLAIN);
+	t_store.epoch = 1;
+	t_store.hold = true;
+	expect("48 a1 00*5 00 05", "82 00 00 01 f0", "good");
+	while (!strstr(t_store.log, "flush"))
+		t_disk_turn();
+	t_store.epoch += 2;
+	let_end();
+	assert_int_equal(t_store.bytes[0], 0x0f);
+	expect("00", "", "03/31/03");
+	t_disk_stop();
+}
+
 T_TEST(block_erase_writes_over_what_is_in_use)
 {
 	struct t_command c;
