@@ -48,16 +48,12 @@ static struct volume *tmf_volume_of(const struct channel *ch, int lun)
 	return scsi_nexus_slot(&ch->nexus->scsi, (unsigned int)lun);
 }
 
-static const struct volume *tmf_fenced_volume(const struct task_mgmt *tm)
-{
-	return tm->vol;
-}
-
-/* True for a task of the logical unit. Initiators may know it by different
- * LUNs. */
+/* True for a task that was sent to the logical unit. Initiators may know it by
+ * different LUNs. */
 static bool tmf_is_for(const struct task_mgmt *tm, const struct request *req)
 {
-	return tmf_volume_of(req->ch, req->task.lun) == tmf_fenced_volume(tm);
+	return tm->function == SRP_TSK_ABORT_TASK ||
+	       tmf_volume_of(req->ch, req->task.lun) == tm->vol;
 }
 
 static const struct nexus *tmf_nexus_of(const struct request *req)
@@ -118,25 +114,22 @@ static bool tmf_concerns(const struct task_mgmt_part *part,
 	}
 }
 
-/* True for a task of the task set that the function ends. */
+/* True for a task that the function awaits, as long as it is there. */
+static bool part_awaits(const struct task_mgmt_part *part,
+			const struct request *req)
+{
+	return tmf_concerns(part, req) &&
+	       (tmf_is_for(part->tm, req) ||
+		scsi_task_touches(&req->task, part->tm->vol));
+}
+
+/* True for a task that the function ends: also a copy that might use the volume. It
+ * does not begin, so the function need not await it. Its IU has the CDB. */
 static bool part_ends(const struct task_mgmt_part *part,
 		      const struct request *req)
 {
-	return tmf_concerns(part, req) &&
-	       (part->tm->function == SRP_TSK_ABORT_TASK ||
-		tmf_is_for(part->tm, req));
-}
-
-/* True for a copy that was sent to another LUN and touches the LUN of the
- * function. A request that might begin to touch it later was fenced, so it does
- * not. */
-static bool part_stops(const struct task_mgmt_part *part,
-		       const struct request *req)
-{
-	return tmf_concerns(part, req) &&
-	       part->tm->function != SRP_TSK_ABORT_TASK &&
-	       !tmf_is_for(part->tm, req) &&
-	       scsi_task_touches(&req->task, tmf_fenced_volume(part->tm));
+	return part_awaits(part, req) || (tmf_concerns(part, req) && req->iu &&
+					  scsi_task_may_copy(&req->task));
 }
 
 /* True: the end of the volume, or another target that serves the store and knows nothing
@@ -146,23 +139,13 @@ static bool tmf_awaits_the_store(const struct task_mgmt *tm)
 	return !tm->req;
 }
 
-/* The initiator of a copy that is only stopped waits for its answer, and the
- * function does not. */
-static bool part_awaits(const struct task_mgmt_part *part,
-			const struct request *req)
-{
-	return part_ends(part, req) ||
-	       (tmf_awaits_the_store(part->tm) && part_stops(part, req));
-}
-
 /*
  * True: the function no longer waits for a covered request in @state. If its
  * own nexus ends a request, the fabric must no longer have it, because the initiator
  * frees its buffers. If another nexus ends it, it must only submit nothing any more;
- * its initiator may be dead, and its fabric slow to report that. The same holds
- * for a request that is stopped, whose initiator waits for the answer. If the
- * volume is being removed, all its requests must be gone, because the fabric
- * may read or write its memory.
+ * its initiator may be dead, and its fabric slow to report that. If the volume is
+ * being removed, all its requests must be gone, because the fabric may read or
+ * write its memory.
  */
 static bool part_is_settled(const struct task_mgmt_part *part,
 			    const struct request *req, enum request_state state)
@@ -176,8 +159,7 @@ static bool part_is_settled(const struct task_mgmt_part *part,
 	if (tmf_awaits_the_store(tm))
 		return tm->function == PREEMPT && !req->given_up;
 	return state == REQUEST_LINGERING ||
-	       tmf_nexus_of(req) != tmf_nexus_of(tm->req) ||
-	       part_stops(part, req);
+	       tmf_nexus_of(req) != tmf_nexus_of(tm->req);
 }
 
 static void part_let_go(struct task_mgmt_part *part)
@@ -227,13 +209,16 @@ static void part_for_each_request(struct task_mgmt_part *part,
 	}
 }
 
+/* An initiator gets an answer to a copy that it has sent to another LUN. */
 static enum request_fate part_fate(const struct task_mgmt_part *part,
 				   const struct request *req)
 {
 	const struct request *asks = part->tm->req;
 
-	return asks && tmf_nexus_of(req) == tmf_nexus_of(asks) ? FATE_SILENT
-							       : FATE_ABORTED;
+	return asks && tmf_nexus_of(req) == tmf_nexus_of(asks) &&
+			       tmf_is_for(part->tm, req)
+		       ? FATE_SILENT
+		       : FATE_ABORTED;
 }
 
 static void part_count_in(struct task_mgmt_part *part, struct request *req)
@@ -246,20 +231,13 @@ static void part_count_in(struct task_mgmt_part *part, struct request *req)
  * another that was stopped. */
 static void part_stop_one(struct task_mgmt_part *part, struct request *req)
 {
-	if (part_ends(part, req)) {
+	if (part_ends(part, req))
 		request_stop_waiting(req, part_fate(part, req));
-		return;
-	}
-	scsi_task_fence(&req->task, tmf_fenced_volume(part->tm));
-	if (part_stops(part, req))
-		scsi_task_give_up(&req->task);
 }
 
 static void part_end_one(struct task_mgmt_part *part, struct request *req)
 {
-	if (!part_ends(part, req))
-		scsi_task_end_fenced(&req->task);
-	else
+	if (part_ends(part, req))
 		request_abort(req, part_fate(part, req));
 }
 

@@ -23,12 +23,10 @@
  * of other nexuses are answered with status TASK ABORTED (as with TAS = 1,
  * which the control mode page reports), so that no initiator waits in vain.
  *
- * An EXTENDED COPY that was sent to another LUN and reads or writes this one is
- * covered too, by all but ABORT TASK: it stops, and begins no piece on any volume
- * after the answer. It is a task of the other LUN, so its initiator,
- * whichever it is, is told with COPY ABORTED. The function does not wait for a
- * copy whose parameter list has not been read: if the list names this LUN, the
- * copy does not begin.
+ * An EXTENDED COPY is a task of each volume that it reads or writes. If it was sent
+ * to another LUN, all but ABORT TASK cover it too, and its initiator, whichever it
+ * is, gets TASK ABORTED. A copy whose parameter list is not known yet might use the
+ * volume, and ends as well.
  *
  * Long commands stop between two pieces (volume.h has the sizes).
  *

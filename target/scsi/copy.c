@@ -14,8 +14,8 @@
  * For its volumes, each piece is a command of its own. Before each piece, the
  * copy checks again what may have changed since the list was checked:
  * reservations, write protection, the medium, and a job on the volume. (A volume
- * never shrinks, and the volumes and rights of a nexus are constant.) A fence on
- * any of the volumes stops the copy: scsi_task_fence().
+ * never shrinks, and the volumes and rights of a nexus are constant.) Task
+ * management of any of the volumes ends it, as it does a command for that volume.
  */
 #include <string.h>
 
@@ -410,18 +410,30 @@ static bool copy_read_list(const struct scsi_task *task,
 	return true;
 }
 
-/* ---- copying ---- */
+/* ---- its volumes ---- */
 
-static bool copy_on(struct scsi_task *task);
-
-static bool touches(const struct copy *c, const struct volume *vol)
+bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol)
 {
-	for (unsigned int i = 0; i < c->cnt; i++) {
+	const struct copy *c = copy_of(task);
+
+	for (unsigned int i = 0; task->copies && i < c->cnt; i++) {
 		if (c->segments[i].from == vol || c->segments[i].to == vol)
 			return true;
 	}
 	return false;
 }
+
+bool scsi_task_may_copy(const struct scsi_task *task)
+{
+	const struct scsi_cdb_info *row = scsi_cdb_row(
+		&task->nexus->luns->cdbs, task->cdb, task->cdb_len);
+
+	return row && row->op == SCSI_OP_EXTENDED_COPY && !task->copies;
+}
+
+/* ---- copying ---- */
+
+static bool copy_on(struct scsi_task *task);
 
 static bool abort_copy(struct scsi_task *task, enum scsi_asc code)
 {
@@ -562,7 +574,7 @@ static bool check_side(const struct scsi_task *task, enum scsi_asc *ret_code)
 static bool copy_on(struct scsi_task *task)
 {
 	struct copy *c = copy_of(task);
-	enum scsi_asc code = SCSI_ASC_THIRD_PARTY_FAILURE;
+	enum scsi_asc code;
 
 	if (task->stopped) {
 		record(task, COPY_FAILED);
@@ -572,8 +584,6 @@ static bool copy_on(struct scsi_task *task)
 		record(task, COPY_DONE);
 		return scsi_task_good(task);
 	}
-	if (task->halted)
-		return abort_copy(task, code);
 	if (!copy_own_blocks(task))
 		return false;
 	if (!check_side(task, &code))
@@ -581,30 +591,7 @@ static bool copy_on(struct scsi_task *task)
 	return copy_submit(task);
 }
 
-/* ---- fences ---- */
-
-bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol)
-{
-	return task->copies && touches(copy_of(task), vol);
-}
-
-/* Before a copy has its list, its volumes are unknown. It then finds the volume
- * that was fenced; if more than one was, it need not know which. */
-void scsi_task_fence(struct scsi_task *task, const struct volume *vol)
-{
-	if (task->copies)
-		task->halted |= touches(copy_of(task), vol);
-	else if (!task->fenced)
-		task->fenced = vol;
-	else
-		task->halted |= task->fenced != vol;
-}
-
-static bool was_fenced(const struct scsi_task *task)
-{
-	return task->halted ||
-	       (task->fenced && touches(copy_of(task), task->fenced));
-}
+/* ---- the command ---- */
 
 /* A longer list is refused without reading it. */
 static void prepare_copy(struct scsi_task *task)
@@ -623,8 +610,6 @@ static bool execute_copy(struct scsi_task *task)
 		return scsi_task_good(task);
 	if (task->fetch_len < HEADER_LEN || !copy_read_list(task, &sense))
 		return scsi_task_fail(task, &sense);
-	if (was_fenced(task))
-		return abort_copy(task, SCSI_ASC_THIRD_PARTY_FAILURE);
 	task->copies = true;
 	record(task, COPY_RUNS);
 	return copy_on(task);

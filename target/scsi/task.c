@@ -106,7 +106,6 @@ bool scsi_task_turned_too_late(struct scsi_task *task)
 void scsi_task_stop(struct scsi_task *task)
 {
 	task->stopped = true;
-	task->halted = true;
 }
 
 void scsi_task_cancel(struct scsi_task *task)
@@ -119,13 +118,6 @@ void scsi_task_cancel(struct scsi_task *task)
 	task->on_job = false;
 	volume_job_leave(task->vol);
 	task_end(task);
-}
-
-void scsi_task_end_fenced(struct scsi_task *task)
-{
-	/* For other commands it only means that there were two fences. */
-	if (task->copies && task->halted)
-		block_stop_waiting(&task->blk);
 }
 
 void scsi_task_answer(struct scsi_task *task, enum scsi_status status)
@@ -292,7 +284,7 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 		blk->room = task->buf + task->fetch_len;
 		blk->room_len = task->buf_len - task->fetch_len;
 	}
-	blk->stop = task->copies ? &task->halted : &task->stopped;
+	blk->stop = &task->stopped;
 	blk->barred = task_blk_barred;
 	blk->writer = &task->nexus->writers[task->lun];
 	blk->port = task->nexus->initiator.b;

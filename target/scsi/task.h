@@ -209,16 +209,13 @@ struct scsi_task {
 	uint32_t sense_len; /* of sense, below */
 
 	/* private to the disk */
-	bool answered; /* answer() has returned true */
-	bool stopped;  /* scsi_task_stop() */
-	bool on_job;   /* waits for its job to begin or end */
-	bool tells;    /* reports that writes may be lost; see
+	bool answered;	    /* answer() has returned true */
+	bool stopped;	    /* scsi_task_stop() */
+	bool on_job;	    /* waits for its job to begin or end */
+	bool tells;	    /* reports that writes may be lost; see
 		        * scsi_task_delivered() */
-	/* EXTENDED COPY; see scsi_task_fence() */
-	bool copies;		     /* its list is known */
-	bool halted;		     /* starts no further piece */
-	const struct volume *fenced; /* met before the list was known */
-	uint64_t at;		     /* ranges that are done */
+	bool copies;	    /* EXTENDED COPY, and its list is known */
+	uint64_t at;	    /* ranges that are done */
 	uint64_t range_len; /* bytes or blocks that the command is about */
 
 	/* From here on, each member is written before it is read, except those
@@ -304,23 +301,13 @@ static inline void scsi_task_delivered(struct scsi_task *task)
 }
 
 /*
- * EXTENDED COPY also uses volumes of other LUNs than its own: it reads and
- * writes those of its parameter list. A fence of a volume must stop such
- * commands, too, although they are not tasks of its logical unit.
- *
- * True if @task reads or writes @vol as the source or destination of a copy
- * that has begun. Stays true until done().
+ * EXTENDED COPY is a task of each volume that it reads or writes, and not only of
+ * its LUN. True if @task is a copy with such a list. Stays true until it is cleared.
  */
 bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol);
-/*
- * From now on, @task begins no piece of a copy that uses @vol, in any state; a
- * copy that has not begun does not begin. It ends with COPY ABORTED, because
- * its initiator expects an answer: the fence is not on the unit of the command.
- * Does nothing to other commands.
- */
-void scsi_task_fence(struct scsi_task *task, const struct volume *vol);
-/* A fenced copy no longer waits for blocks. May call done() from within. */
-void scsi_task_end_fenced(struct scsi_task *task);
+/* True if @task, whose CDB is still there, is a copy whose list is not known yet:
+ * that may name any volume. */
+bool scsi_task_may_copy(const struct scsi_task *task);
 
 /* Sets status and sense data, in the format that the unit uses, for a command
  * that the port refuses. */

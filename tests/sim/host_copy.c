@@ -184,27 +184,24 @@ void copies_fence(const struct cmd *tmf)
 	}
 }
 
-/* True if functions may have ended the copy. While the copy's list is on the
- * way, the target remembers only that functions on two different volumes
- * came. */
-static bool was_ended(const struct copy *p)
+/* While the list is on the way, functions on any volume end the copy. */
+bool copy_may_be_ended(const struct cmd *c)
 {
-	unsigned int fenced = 0;
+	const struct copy *p = c->copy;
 
 	for (unsigned int i = 0; i < world.tmf_cnt; i++) {
 		const struct tmf *m = &world.tmfs[i];
 
-		if (m->end <= p->start ||
+		if (m->end <= p->start || m->function == SRP_TSK_ABORT_TASK ||
 		    (m->function != SRP_TSK_LUN_RESET && m->host != p->host))
 			continue;
-		if (touches(p, m->lun))
+		if (touches(p, m->lun) || m->lun == c->lun || !p->seen ||
+		    p->seen >= m->start)
 			return true;
-		fenced |= 1u << m->lun;
 	}
-	return fenced & (fenced - 1);
+	return false;
 }
 
-/* True if the answer may say that the copy was ended. */
 bool copy_may_be_aborted(const struct cmd *c)
 {
 	const struct copy *p = c->copy;
@@ -213,8 +210,7 @@ bool copy_may_be_aborted(const struct cmd *c)
 	if (p->host->number != 0 && r->maybe_since &&
 	    r->maybe_until >= p->start)
 		return true;
-	return was_ended(p) || disk_errors(p->from_lun) ||
-	       disk_errors(p->to_lun);
+	return disk_errors(p->from_lun) || disk_errors(p->to_lun);
 }
 
 /* ---- making a copy ---- */

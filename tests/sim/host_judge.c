@@ -335,6 +335,12 @@ static void task_aborted(const struct cmd *c)
 	uint64_t t = blocks_now();
 	uint64_t over = 0;
 
+	if (c->kind == COPY) {
+		if (!copy_may_be_ended(c))
+			sim_wrong("copy %u was ended by nobody",
+				  c->copy->number);
+		return;
+	}
 	for (unsigned int i = 0; i < world.tmf_cnt; i++) {
 		const struct tmf *m = &world.tmfs[i];
 
@@ -411,7 +417,7 @@ static void check_condition(const struct cmd *c, const struct srp_rsp *rsp)
 	}
 	if (sense.key == SCSI_KEY_COPY_ABORTED && c->kind == COPY) {
 		if (!copy_may_be_aborted(c))
-			sim_wrong("copy %u was ended by nobody",
+			sim_wrong("copy %u failed for no reason",
 				  c->copy->number);
 	} else if (sense.key == SCSI_KEY_MISCOMPARE && c->kind == COMPARE_WRITE)
 		miscompare(c);

@@ -244,8 +244,9 @@ void copy_over(struct copy *p);
 void copies_over(const struct host *h);
 /* The copy was answered with GOOD. */
 void copy_is_good(const struct cmd *c);
-/* True if COPY ABORTED is an allowed answer. */
+/* True if COPY ABORTED is an allowed answer; TASK ABORTED. */
 bool copy_may_be_aborted(const struct cmd *c);
+bool copy_may_be_ended(const struct cmd *c);
 /* The function was answered: notes the copies that it fences off. */
 void copies_fence(const struct cmd *tmf);
 

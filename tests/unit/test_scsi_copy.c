@@ -544,7 +544,7 @@ T_ROWS(copy_looks_again_before_each_piece, change_rows)
 }
 
 /* Memory answers at once, so nothing interrupts the copy. Without a pause, a
- * fence would wait for the whole copy. */
+ * task management function would wait for the whole copy. */
 T_TEST(copy_of_memory_gives_others_a_turn)
 {
 	uint8_t list[LIST_LEN];
@@ -563,29 +563,5 @@ T_TEST(copy_of_memory_gives_others_a_turn)
 	t_command_free(&c);
 	expect_status("84 00 05 00*10 fc", "good",
 		      "00 00 00 08 02 00 00 01 00 00 00 00");
-	stop();
-}
-
-/* Many fences do not affect other commands. This command waits for blocks that
- * COMPARE AND WRITE holds exclusively. */
-T_TEST(fences_let_other_commands_wait)
-{
-	static const uint8_t data[2 * T_BLOCK] = { 0 };
-	struct t_command caw, w;
-
-	start(T_PLAIN);
-	t_store.hold = true;
-	t_command_start(&caw, "89 00*12 01", 0, data, sizeof(data), 0);
-	t_command_start(&w, "2a 00*7 01", 0, data, T_BLOCK, 0);
-	scsi_task_fence(&w.task, unseen);
-	scsi_task_fence(&w.task, t_disk.luns.vol[RAM_LUN]);
-	scsi_task_end_fenced(&w.task);
-	assert_string_equal(t_store.log, "read 0+512");
-	while (!w.done)
-		assert_true(t_disk_turn());
-	assert_string_equal(t_outcome(&w.task), "good");
-	assert_string_equal(t_store.log, "read 0+512, write 0+512");
-	t_command_free(&caw);
-	t_command_free(&w);
 	stop();
 }
