@@ -25,6 +25,9 @@ void openlog(const char *ident, int option, int facility);
 
 enum log_level log_level = LOG_NOTICE;
 
+const char *const log_level_names[] = { "error", "warning", "notice",
+					"info",	 "debug",   NULL };
+
 static const char *log_name = "rdma-block";
 static bool log_syslog;
 static int log_journal = -1; /* -1: not to the journal */

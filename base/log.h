@@ -29,6 +29,9 @@ enum log_level {
 /* Messages above this level are dropped. Default LOG_NOTICE. */
 extern enum log_level log_level;
 
+/* "error", "warning" and so on, by enum log_level; ends with NULL. */
+extern const char *const log_level_names[];
+
 /* @name is the start of each line; borrowed for the life of the process. */
 void log_init(const char *name, enum log_level level);
 

@@ -45,9 +45,6 @@ static const struct option_row ctl_rows[] = {
 	OPTION_ROWS_ABOUT,
 };
 
-static const char *const ctl_levels[] = { "error", "warning", "notice",
-					  "info",  "debug",   NULL };
-
 static const struct option_row ctl_verb_rows[] = {
 	{ .name = "status", .help = "Show the state of the target." },
 	{ .name = "show",
@@ -151,7 +148,7 @@ static const struct option_row ctl_verb_rows[] = {
 	  .help = "Check the configuration in _FILE_. Needs no target." },
 	{ .name = "loglevel",
 	  .value = "LEVEL",
-	  .choices = ctl_levels,
+	  .choices = log_level_names,
 	  .help = "Log up to *error*, *warning*, *notice*, *info* or "
 		  "*debug*. The process that answers *rdma-discover*(1) keeps "
 		  "the level of its start." },

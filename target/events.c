@@ -110,12 +110,10 @@ void events_leave(struct events_reader *r)
 
 static json_t *events_json(const struct event *ev)
 {
-	static const char *const levels[] = { "error", "warning", "notice",
-					      "info", "debug" };
-	json_t *json =
-		json_pack("{s:s, s:I, s:s, s:o}", "event", ev->name, "time_ms",
-			  (json_int_t)ev->time_ms, "level", levels[ev->level],
-			  "text", varlink_text(ev->text));
+	json_t *json = json_pack("{s:s, s:I, s:s, s:o}", "event", ev->name,
+				 "time_ms", (json_int_t)ev->time_ms, "level",
+				 log_level_names[ev->level], "text",
+				 varlink_text(ev->text));
 
 	if (*ev->nexus)
 		json_object_set_new(json, "nexus", json_string(ev->nexus));

@@ -13,6 +13,15 @@
 /* How long a query waits for a change. */
 #define MANAGE_QUERY_S 1
 
+const char *manage_label(const char *volume, char buf[static MANAGE_LABEL_SIZE])
+{
+	if (volume)
+		snprintf(buf, MANAGE_LABEL_SIZE, "volume '%.100s'", volume);
+	else
+		snprintf(buf, MANAGE_LABEL_SIZE, "target");
+	return buf;
+}
+
 bool manage_refuse(struct manage_fault *f, const char *object,
 		   const char *field, const char *fmt, ...)
 {
@@ -29,10 +38,10 @@ bool manage_refuse(struct manage_fault *f, const char *object,
 bool manage_refuse_volume(struct manage_fault *f, const char *name,
 			  const char *field, const char *reason)
 {
-	char object[sizeof(f->object)];
+	char object[MANAGE_LABEL_SIZE];
 
-	snprintf(object, sizeof(object), "volume '%.100s'", name);
-	return manage_refuse(f, object, field, "%s", reason);
+	return manage_refuse(f, manage_label(name, object), field, "%s",
+			     reason);
 }
 
 bool manage_refuse_unknown(struct manage_fault *f, const char *name)

@@ -21,10 +21,12 @@
 #include "base/error.h"
 #include "target/server_state.h"
 
+#define MANAGE_LABEL_SIZE 128
+
 /* Why a change was refused. Nothing has changed. */
 struct manage_fault {
-	char object[128]; /* "volume 'a'" */
-	char field[64];	  /* "lun"; "": the object itself */
+	char object[MANAGE_LABEL_SIZE]; /* "volume 'a'" */
+	char field[64];			/* "lun"; "": the object itself */
 	char reason[ERROR_TEXT_SIZE];
 };
 
@@ -103,7 +105,11 @@ bool manage_is_added(const struct manage *m, const char *key,
 /* True if @name is the name of the volume @vol of a configuration. */
 bool manage_is_named(const json_t *vol, const char *name);
 
-/* Both return false. */
+/* Writes "volume 'a'", or "target" if @volume is NULL, into @buf, which it returns. */
+const char *manage_label(const char *volume,
+			 char buf[static MANAGE_LABEL_SIZE]);
+
+/* All return false. */
 bool manage_refuse(struct manage_fault *f, const char *object,
 		   const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

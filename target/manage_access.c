@@ -38,7 +38,7 @@ static void manage_run_rules(struct server *s, void *arg)
 static bool manage_read_rules(struct manage *m, const struct manage_allow *from,
 			      struct manage_rules *to, struct manage_fault *f)
 {
-	char object[sizeof(f->object)] = "target";
+	char object[MANAGE_LABEL_SIZE];
 	struct error e;
 	json_t *rule;
 	size_t i;
@@ -47,13 +47,11 @@ static bool manage_read_rules(struct manage *m, const struct manage_allow *from,
 	to->vol = from->volume ? manage_served(m, from->volume) : NULL;
 	if (from->volume && !to->vol)
 		return manage_refuse_unknown(f, from->volume);
-	if (from->volume)
-		snprintf(object, sizeof(object), "volume '%.100s'",
-			 from->volume);
 	json_array_foreach((json_t *)(uintptr_t)from->rules, i, rule) {
 		if (!access_rules_add(&to->rules, json_string_value(rule), &e))
-			return manage_refuse(f, object, "allow", "'%s': %s",
-					     json_string_value(rule), e.text);
+			return manage_refuse(
+				f, manage_label(from->volume, object), "allow",
+				"'%s': %s", json_string_value(rule), e.text);
 	}
 	return true;
 }
@@ -79,13 +77,13 @@ static void manage_log_rules(const char *volume, const json_t *was,
 			     const json_t *is)
 {
 	struct log_about about = { .event = "config" };
+	char object[MANAGE_LABEL_SIZE];
 	char from[MANAGE_RULES_SIZE];
 	char to[MANAGE_RULES_SIZE];
 
 	log_event(LOG_NOTICE, &about,
-		  "configuration: change %s%s%s: allow: %s -> %s",
-		  volume ? "volume '" : "target", volume ? volume : "",
-		  volume ? "'" : "", manage_rules_text(was, from),
+		  "configuration: change %s: allow: %s -> %s",
+		  manage_label(volume, object), manage_rules_text(was, from),
 		  manage_rules_text(is, to));
 }
 

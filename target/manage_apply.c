@@ -43,13 +43,14 @@ static void apply_note(struct apply *a, const char *action, const char *object,
 	json_array_append_new(a->changes, change);
 }
 
-static void apply_label(const json_t *vol, char *buf, size_t len)
+static const char *apply_label(const json_t *vol,
+			       char buf[static MANAGE_LABEL_SIZE])
 {
 	const char *name = json_string_value(json_object_get(vol, "name"));
 
-	snprintf(buf, len, "volume '%.100s'",
-		 name ? name
-		      : json_string_value(json_object_get(vol, "store")));
+	return manage_label(
+		name ? name : json_string_value(json_object_get(vol, "store")),
+		buf);
 }
 
 static bool apply_is_wanted(const struct apply *a, const json_t *have)
@@ -147,10 +148,10 @@ static bool apply_compare_volume(struct apply *a, json_t *vol,
 				 const json_t *have)
 {
 	const char *key;
-	char object[128];
+	char object[MANAGE_LABEL_SIZE];
 
 	apply_fill_in(vol, have);
-	apply_label(vol, object, sizeof(object));
+	apply_label(vol, object);
 	key = apply_differing_key(vol, have);
 	if (!key)
 		key = apply_differing_key(have, vol);
@@ -173,14 +174,14 @@ static bool apply_compare_volume(struct apply *a, json_t *vol,
 static bool apply_compare_volumes(struct apply *a)
 {
 	json_t *vols = json_object_get(a->want, "backing");
-	char object[128];
+	char object[MANAGE_LABEL_SIZE];
 	json_t *vol;
 	size_t i;
 
 	json_array_foreach(vols, i, vol) {
 		const json_t *have = apply_match(a, vol);
 
-		apply_label(vol, object, sizeof(object));
+		apply_label(vol, object);
 		if (!have)
 			apply_note(a, "add", object, "", NULL, NULL);
 		else if (!apply_compare_volume(a, vol, have))
@@ -230,14 +231,14 @@ static bool apply_may_remove(struct apply *a, const char *name,
 static bool apply_compare_pruned(struct apply *a)
 {
 	json_t *have = json_object_get(a->m->config, "backing");
-	char object[128];
+	char object[MANAGE_LABEL_SIZE];
 	json_t *vol;
 	size_t i;
 
 	json_array_foreach(have, i, vol) {
 		if (!apply_is_pruned(a, vol))
 			continue;
-		apply_label(vol, object, sizeof(object));
+		apply_label(vol, object);
 		if (!apply_may_remove(
 			    a, json_string_value(json_object_get(vol, "name")),
 			    object))
@@ -692,11 +693,11 @@ static void apply_warn_of_number(const struct apply *a, const json_t *vol,
 {
 	const json_t *have = apply_match(a, vol);
 	json_int_t is = json_integer_value(json_object_get(have, "lun"));
-	char object[128];
+	char object[MANAGE_LABEL_SIZE];
 
 	if (!have || is == (json_int_t)lun)
 		return;
-	apply_label(have, object, sizeof(object));
+	apply_label(have, object);
 	log_warn("%s is LUN %lld, but LUN %u when the target starts again, as "
 		 "the configuration gives it no number: initiators would then "
 		 "take one volume for another; give it lun=%lld",

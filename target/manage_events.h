@@ -6,9 +6,8 @@
 
 #include "target/control/control.h"
 
-/* struct control_method.stream. The first reply comes at once. All later events
- * are reported. */
-void manage_follow_events(void *user, struct control_stream *s,
-			  struct control_result *ret);
+/* struct control_method.run, of one that streams. The first reply comes at once. All
+ * later events are reported. */
+void manage_follow_events(struct control_call *c);
 
 #endif

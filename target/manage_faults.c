@@ -26,12 +26,14 @@ static void manage_note_faults(struct manage *m, const char *name,
 			       const json_t *rules)
 {
 	json_t *vol = manage_find(m, name);
+	char object[MANAGE_LABEL_SIZE];
 
 	if (json_array_size(rules))
 		json_object_set_new(vol, "fault", json_deep_copy(rules));
 	else
 		json_object_del(vol, "fault");
 	manage_changed(m);
+	manage_log_change("change", manage_label(name, object), "fault");
 }
 
 bool manage_set_faults(struct manage *m, const char *name, const json_t *rules,

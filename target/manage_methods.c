@@ -35,123 +35,48 @@
 /* Further sessions are counted but not listed. */
 #define METHODS_SESSIONS_MAX 4096
 
-/* ---- failures ---- */
+/* ---- the begin and the end of a call ---- */
 
-void method_refused(struct control_result *ret, const struct manage_fault *f)
+static const char *method_text(const struct control_call *c, const char *key)
 {
-	ret->error = METHODS_REFUSED;
-	ret->parameters = json_pack(
-		"{sososo}", "object", varlink_text(f->object), "field",
-		varlink_text(f->field), "reason", varlink_text(f->reason));
+	return json_string_value(json_object_get(c->in, key));
 }
 
-static void method_bad(struct control_result *ret, const char *parameter)
+static bool method_flag(const struct control_call *c, const char *key)
 {
-	ret->error = VARLINK_BAD_PARAMETER;
-	ret->parameters = json_pack("{ss}", "parameter", parameter);
+	return json_is_true(json_object_get(c->in, key));
 }
 
-/* Returns the text @key of @in. NULL: there is none, and this is a failure. */
-static const char *method_text(const json_t *in, const char *key,
-			       struct control_result *ret)
+void method_refused(struct control_call *c, const struct manage_fault *f)
 {
-	const char *text = json_string_value(json_object_get(in, key));
-
-	if (!text)
-		method_bad(ret, key);
-	return text;
+	c->error = METHODS_REFUSED;
+	c->out = json_pack("{sososo}", "object", varlink_text(f->object),
+			   "field", varlink_text(f->field), "reason",
+			   varlink_text(f->reason));
 }
 
-/* The same of one that may be left out: then *ret_text is NULL. */
-static bool method_optional_text(const json_t *in, const char *key,
-				 const char **ret_text,
-				 struct control_result *ret)
+/* For one change, or several. */
+static struct manage *method_begin(struct control_call *c)
 {
-	const json_t *value = json_object_get(in, key);
-
-	*ret_text = json_string_value(value);
-	if (!value || json_is_string(value) || json_is_null(value))
-		return true;
-	method_bad(ret, key);
-	return false;
+	manage_lock(c->user);
+	return c->user;
 }
 
-static bool method_is_texts(const json_t *list)
+/* Takes @out over. @good: else the call was refused because of @f. */
+static void method_end(struct control_call *c, bool good,
+		       const struct manage_fault *f, json_t *out)
 {
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach((json_t *)(uintptr_t)list, i, one) {
-		if (!json_is_string(one))
-			return false;
+	manage_unlock(c->user);
+	if (good) {
+		c->out = out;
+		return;
 	}
-	return json_is_array(list);
+	json_decref(out);
+	method_refused(c, f);
 }
 
-/* Returns an optional flag. */
-static bool method_flag(const json_t *in, const char *key, bool *ret_flag,
-			struct control_result *ret)
-{
-	const json_t *value = json_object_get(in, key);
-
-	*ret_flag = json_is_true(value);
-	if (!value || json_is_boolean(value) || json_is_null(value))
-		return true;
-	method_bad(ret, key);
-	return false;
-}
-
-static void method_fault_of_config(const struct config_fault *from,
-				   struct manage_fault *f)
-{
-	manage_refuse(f, "configuration", from->place, "%s", from->text);
-}
-
-/* Writes the name of the volume @vol for a message. @vol may have any error. */
-static void method_label_volume(const json_t *vol, char *buf, size_t len)
-{
-	const char *text = json_string_value(vol);
-
-	if (!text)
-		text = json_string_value(json_object_get(vol, "name"));
-	if (!text)
-		text = json_string_value(json_object_get(vol, "store"));
-	if (text)
-		snprintf(buf, len, "volume '%.*s'",
-			 (int)(strlen(text) < 100 ? strcspn(text, ",") : 100),
-			 text);
-	else
-		snprintf(buf, len, "volume");
-}
-
-/* config_check_volume() has refused @vol, at the place "volume". */
-static void method_fault_of_volume(const json_t *vol,
-				   const struct config_fault *from,
-				   struct manage_fault *f)
-{
-	const char *field = from->place + strlen("volume");
-	char object[sizeof(f->object)];
-
-	method_label_volume(vol, object, sizeof(object));
-	manage_refuse(f, object, *field == '.' ? field + 1 : field, "%s",
-		      from->text);
-}
-
-/* ---- after a change ---- */
-
-/* @name: a volume; NULL: the target. */
-static void method_log_change(const char *name, const char *field)
-{
-	char object[128] = "target";
-
-	if (name)
-		snprintf(object, sizeof(object), "volume '%.100s'", name);
-	manage_log_change("change", object, field);
-}
-
-/* The last step of each method that changes something. */
-static void method_changed(struct manage *m, json_t *parameters,
-			   struct control_result *ret)
+/* Writes to @out which generation this is. */
+static void method_save_change(struct manage *m, json_t *out)
 {
 	/* Others may change it while this is saved. */
 	json_int_t generation = (json_int_t)m->generation;
@@ -164,11 +89,18 @@ static void method_changed(struct manage *m, json_t *parameters,
 		snprintf(warning, sizeof(warning),
 			 "this is done, but not saved: %s: %s", f.object,
 			 f.reason);
-		json_object_set_new(parameters, "warning",
-				    varlink_text(warning));
+		json_object_set_new(out, "warning", varlink_text(warning));
 	}
-	json_object_set_new(parameters, "generation", json_integer(generation));
-	ret->parameters = parameters;
+	json_object_set_new(out, "generation", json_integer(generation));
+}
+
+/* The end of each method that changes the configuration. */
+static void method_changed(struct control_call *c, bool good,
+			   const struct manage_fault *f, json_t *out)
+{
+	if (good)
+		method_save_change(c->user, out);
+	method_end(c, good, f, out);
 }
 
 /* ---- queries ---- */
@@ -274,10 +206,9 @@ static void method_add_rules(json_t *vol, const json_t *config)
 }
 
 /* Does not wait for a change. */
-static void method_list_volumes(void *user, const json_t *in,
-				struct control_result *ret)
+static void method_list_volumes(struct control_call *c)
 {
-	struct manage *m = user;
+	struct manage *m = c->user;
 	json_t *list = json_array();
 	uint64_t generation;
 	json_t *config;
@@ -289,7 +220,7 @@ static void method_list_volumes(void *user, const json_t *in,
 	json_array_foreach(list, i, vol)
 		method_add_rules(vol, config);
 	json_decref(config);
-	ret->parameters = json_pack("{so}", "volumes", list);
+	c->out = json_pack("{so}", "volumes", list);
 }
 
 struct method_sessions {
@@ -351,10 +282,9 @@ static json_t *method_session(const struct port_session *session)
 			 method_negotiated(&session->negotiated));
 }
 
-static void method_list_sessions(void *user, const json_t *in,
-				 struct control_result *ret)
+static void method_list_sessions(struct control_call *c)
 {
-	struct manage *m = user;
+	struct manage *m = c->user;
 	struct method_sessions sessions = { .max = METHODS_SESSIONS_MAX };
 	json_t *list = json_array();
 
@@ -364,8 +294,8 @@ static void method_list_sessions(void *user, const json_t *in,
 	for (unsigned int i = 0; i < sessions.cnt && i < sessions.max; i++)
 		json_array_append_new(list, method_session(&sessions.list[i]));
 	free(sessions.list);
-	ret->parameters = json_pack("{soso}", "sessions", list, "total",
-				    json_integer(sessions.cnt));
+	c->out = json_pack("{soso}", "sessions", list, "total",
+			   json_integer(sessions.cnt));
 }
 
 static json_t *method_listeners(const struct listen_points *points)
@@ -399,13 +329,9 @@ static json_t *method_stopping(const struct server_drain_facts *f)
 	return stopping;
 }
 
-static const char *const method_levels[] = { "error", "warning", "notice",
-					     "info",  "debug",	 NULL };
-
-static void method_get_status(void *user, const json_t *in,
-			      struct control_result *ret)
+static void method_get_status(struct control_call *c)
 {
-	struct manage *m = user;
+	struct manage *m = c->user;
 	const struct server *s = m->server;
 	struct method_sessions sessions = { .not_ready = json_array() };
 	struct server_drain_facts drain = { 0 };
@@ -422,374 +348,300 @@ static void method_get_status(void *user, const json_t *in,
 		listeners = method_listeners(&s->points);
 		manage_unlock(m);
 	}
-	ret->parameters = json_pack(
+	c->out = json_pack(
 		"{s:s, s:i, s:i, s:i, s:o, s:i, s:I, s:o, s:s, s:b, s:o, s:o*}",
 		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
 		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
 		"not_ready", sessions.not_ready, "sessions", (int)sessions.cnt,
 		"generation", (json_int_t)generation, "config",
 		varlink_text(config ? config : ""), "log_level",
-		method_levels[log_level], "auto_save", s->opt->auto_save,
+		log_level_names[log_level], "auto_save", s->opt->auto_save,
 		"listeners", listeners ? listeners : json_array(), "stopping",
 		method_stopping(&drain));
 	if (!listeners)
-		json_object_set_new(ret->parameters, "changing_seconds",
+		json_object_set_new(c->out, "changing_seconds",
 				    json_integer(changing));
 }
 
-static void method_get_config(void *user, const json_t *in,
-			      struct control_result *ret)
+static void method_get_config(struct control_call *c)
 {
 	uint64_t generation;
-	json_t *config = manage_shown(user, &generation);
+	json_t *config = manage_shown(c->user, &generation);
 
-	ret->parameters = json_pack("{sosI}", "config", config, "generation",
-				    (json_int_t)generation);
+	c->out = json_pack("{sosI}", "config", config, "generation",
+			   (json_int_t)generation);
 }
 
 /* ---- volumes ---- */
 
-/* The files that came with this call are @what for a later one. */
-static void method_give(const json_t *in, const char *what,
-			struct given_files *given, struct control_result *ret)
+/* The files that came with this call are @name for a later one. */
+static void method_give(struct control_call *c, const char *name)
 {
-	const char *name = method_text(in, what, ret);
+	int err = given_files_name(c->given, name);
 	struct manage_fault f;
-	int err = name ? given_files_name(given, name) : 0;
 
 	if (!err)
 		return;
 	manage_refuse(&f, name, "", "%s",
 		      err == -EBADF ? "no open file came with the call"
 				    : strerror(-err));
-	method_refused(ret, &f);
+	method_refused(c, &f);
 }
 
-static void method_give_file(void *user, const json_t *in,
-			     struct given_files *given,
-			     struct control_result *ret)
+static void method_give_file(struct control_call *c)
 {
-	method_give(in, "path", given, ret);
+	method_give(c, method_text(c, "path"));
 }
 
-static void method_give_socket(void *user, const json_t *in,
-			       struct given_files *given,
-			       struct control_result *ret)
+static void method_give_socket(struct control_call *c)
 {
-	method_give(in, "uri", given, ret);
+	method_give(c, method_text(c, "uri"));
 }
 
-static void method_add_volume(void *user, const json_t *in,
-			      struct given_files *given,
-			      struct control_result *ret)
+/* Writes the name of the volume @vol for a message. @vol may have any error. */
+static void method_label_volume(const json_t *vol, char *buf, size_t len)
 {
-	struct manage *m = user;
+	const char *text = json_string_value(vol);
+
+	if (!text)
+		text = json_string_value(json_object_get(vol, "name"));
+	if (!text)
+		text = json_string_value(json_object_get(vol, "store"));
+	if (text)
+		snprintf(buf, len, "volume '%.*s'",
+			 (int)(strlen(text) < 100 ? strcspn(text, ",") : 100),
+			 text);
+	else
+		snprintf(buf, len, "volume");
+}
+
+/* @vol was refused, at the place "volume". */
+static void method_refuse_volume(struct control_call *c, const json_t *vol,
+				 const struct config_fault *from)
+{
+	const char *field = from->place + strlen("volume");
+	struct manage_fault f;
+	char object[MANAGE_LABEL_SIZE];
+
+	method_label_volume(vol, object, sizeof(object));
+	manage_refuse(&f, object, *field == '.' ? field + 1 : field, "%s",
+		      from->text);
+	method_refused(c, &f);
+}
+
+static void method_add_volume(struct control_call *c)
+{
+	const json_t *from = json_object_get(c->in, "volume");
 	struct config_fault fault;
+	json_t *vol = config_check_volume(from, "volume", &fault);
+	const struct manage_new_volume new = { .vol = vol, .given = c->given };
+	json_t *out = json_object();
 	struct manage_fault f;
 	json_t *is;
-	const json_t *from = json_object_get(in, "volume");
-	json_t *vol = config_check_volume(from, "volume", &fault);
-	const struct manage_new_volume new = { .vol = vol, .given = given };
+	bool good;
 
 	if (!vol) {
-		method_fault_of_volume(from, &fault, &f);
-		method_refused(ret, &f);
+		method_refuse_volume(c, from, &fault);
+		json_decref(out);
 		return;
 	}
 	/* Without memory, it begins there all the same. */
 	config_make_volume_absolute(vol, NULL);
-	manage_lock(m);
-	if (manage_add_volume(m, &new, &is, &f))
-		method_changed(
-			m,
-			json_pack(
-				"{sssI}", "name",
-				json_string_value(json_object_get(is, "name")),
-				"lun",
-				json_integer_value(json_object_get(is, "lun"))),
-			ret);
-	else
-		method_refused(ret, &f);
-	manage_unlock(m);
+	good = manage_add_volume(method_begin(c), &new, &is, &f);
+	if (good) {
+		json_object_set(out, "name", json_object_get(is, "name"));
+		json_object_set(out, "lun", json_object_get(is, "lun"));
+	}
+	method_changed(c, good, &f, out);
 	json_decref(vol);
 }
 
-static void method_remove_volume(void *user, const json_t *in,
-				 struct control_result *ret)
+static void method_remove_volume(struct control_call *c)
 {
-	struct manage *m = user;
-	const char *name = method_text(in, "name", ret);
 	struct manage_fault f;
-	bool force;
+	bool good =
+		manage_remove_volume(method_begin(c), method_text(c, "name"),
+				     method_flag(c, "force"), &f);
 
-	if (!name || !method_flag(in, "force", &force, ret))
-		return;
-	manage_lock(m);
-	if (manage_remove_volume(m, name, force, &f))
-		method_changed(m, json_object(), ret);
-	else
-		method_refused(ret, &f);
-	manage_unlock(m);
+	method_changed(c, good, &f, json_object());
 }
 
-static void method_set_parameters(void *user, const json_t *in,
-				  struct control_result *ret)
+static void method_set_parameters(struct control_call *c)
 {
-	struct manage *m = user;
-	const char *name = method_text(in, "name", ret);
-	const char *plugin = name ? method_text(in, "plugin", ret) : NULL;
 	struct config_fault fault;
 	struct manage_fault f;
-	json_t *parameters;
+	json_t *parameters = config_check_plugin(
+		json_object_get(c->in, "parameters"), "volume", &fault);
+	bool good;
 
-	if (!plugin)
-		return;
-	parameters = config_check_plugin(json_object_get(in, "parameters"),
-					 "volume", &fault);
 	if (!parameters) {
-		method_fault_of_volume(json_object_get(in, "name"), &fault, &f);
-		method_refused(ret, &f);
+		method_refuse_volume(c, json_object_get(c->in, "name"), &fault);
 		return;
 	}
-	manage_lock(m);
-	if (manage_set_parameters(m, name, plugin, parameters, &f)) {
-		method_log_change(name, plugin);
-		method_changed(m, json_object(), ret);
-	} else {
-		method_refused(ret, &f);
-	}
-	manage_unlock(m);
+	good = manage_set_parameters(method_begin(c), method_text(c, "name"),
+				     method_text(c, "plugin"), parameters, &f);
+	method_changed(c, good, &f, json_object());
 	json_decref(parameters);
 }
 
-static void method_bad_size(const char *name, const char *text,
-			    struct control_result *ret)
+/* *ret_bytes: 0: none was given. */
+static bool method_size(struct control_call *c, uint64_t *ret_bytes)
 {
-	struct manage_fault f;
-	char object[sizeof(f.object)];
-
-	snprintf(object, sizeof(object), "volume '%.100s'", name);
-	manage_refuse(&f, object, "size",
-		      "'%s' is not a size; write 512M or 2G, for example",
-		      text);
-	method_refused(ret, &f);
-}
-
-static bool method_size(const char *name, const json_t *in, uint64_t *ret_bytes,
-			struct control_result *ret)
-{
-	const json_t *value = json_object_get(in, "size");
+	const json_t *value = json_object_get(c->in, "size");
 	const char *text = json_string_value(value);
+	char object[MANAGE_LABEL_SIZE];
+	struct manage_fault f;
 
-	*ret_bytes = 0;
-	if (json_is_integer(value) && json_integer_value(value) > 0) {
-		*ret_bytes = (uint64_t)json_integer_value(value);
-		return true;
-	}
-	if (!value || json_is_null(value) ||
+	*ret_bytes = (uint64_t)json_integer_value(value);
+	if (!value || json_is_null(value) || json_integer_value(value) > 0 ||
 	    (text && size_parse(text, ret_bytes) == 0 && *ret_bytes))
 		return true;
-	if (text)
-		method_bad_size(name, text, ret);
-	else
-		method_bad(ret, "size");
+	if (text) {
+		manage_refuse(&f, manage_label(method_text(c, "name"), object),
+			      "size",
+			      "'%s' is not a size; write 512M or 2G, for "
+			      "example",
+			      text);
+		method_refused(c, &f);
+	} else {
+		c->error = VARLINK_BAD_PARAMETER;
+		c->out = json_pack("{ss}", "parameter", "size");
+	}
 	return false;
 }
 
-static void method_resize_volume(void *user, const json_t *in,
-				 struct control_result *ret)
+static void method_resize_volume(struct control_call *c)
 {
-	struct manage *m = user;
-	const char *name = method_text(in, "name", ret);
 	struct manage_fault f;
 	uint64_t bytes;
+	bool good;
 
-	if (!name || !method_size(name, in, &bytes, ret))
+	if (!method_size(c, &bytes))
 		return;
-	manage_lock(m);
-	if (manage_resize_volume(m, name, bytes, &bytes, &f))
-		ret->parameters = json_pack("{sI}", "size", (json_int_t)bytes);
-	else
-		method_refused(ret, &f);
-	manage_unlock(m);
+	good = manage_resize_volume(method_begin(c), method_text(c, "name"),
+				    bytes, &bytes, &f);
+	method_end(c, good, &f, json_pack("{sI}", "size", (json_int_t)bytes));
 }
 
-static void method_eject(struct manage *m, const json_t *in, bool eject,
-			 struct control_result *ret)
+static void method_eject_volume(struct control_call *c)
 {
-	const char *name = method_text(in, "name", ret);
 	struct manage_fault f;
+	bool good = manage_eject_volume(method_begin(c), method_text(c, "name"),
+					/* eject= */ true, &f);
 
-	if (!name)
-		return;
-	manage_lock(m);
-	if (!manage_eject_volume(m, name, eject, &f))
-		method_refused(ret, &f);
-	manage_unlock(m);
+	method_end(c, good, &f, NULL);
 }
 
-static void method_eject_volume(void *user, const json_t *in,
-				struct control_result *ret)
+static void method_load_volume(struct control_call *c)
 {
-	method_eject(user, in, true, ret);
+	struct manage_fault f;
+	bool good = manage_eject_volume(method_begin(c), method_text(c, "name"),
+					/* eject= */ false, &f);
+
+	method_end(c, good, &f, NULL);
 }
 
-static void method_load_volume(void *user, const json_t *in,
-			       struct control_result *ret)
+static void method_set_faults(struct control_call *c)
 {
-	method_eject(user, in, false, ret);
+	struct manage_fault f;
+	bool good = manage_set_faults(method_begin(c), method_text(c, "name"),
+				      json_object_get(c->in, "rules"), &f);
+
+	method_changed(c, good, &f, json_object());
 }
 
-/* ---- rules and sessions ---- */
+/* ---- rules, listeners and sessions ---- */
 
-static void method_set_allow(void *user, const json_t *in,
-			     struct control_result *ret)
+static void method_set_allow(struct control_call *c)
 {
-	struct manage *m = user;
-	const json_t *rules = json_object_get(in, "rules");
-	json_t *nobody = NULL;
-	struct manage_allow allow = { .rules = rules };
+	json_t *nobody = json_pack("[s]", ACCESS_NOBODY);
+	const json_t *rules = json_object_get(c->in, "rules");
+	const struct manage_allow allow = {
+		.volume = method_text(c, "volume"),
+		.rules = json_array_size(rules) ? rules : nobody,
+	};
 	unsigned int ended = 0;
 	struct manage_fault f;
+	bool good = manage_set_allow(method_begin(c), &allow, &ended, &f);
 
-	if (!method_optional_text(in, "volume", &allow.volume, ret))
-		return;
-	if (!method_is_texts(rules)) {
-		method_bad(ret, "rules");
-		return;
-	}
-	if (!json_array_size(rules))
-		allow.rules = nobody = json_pack("[s]", ACCESS_NOBODY);
-	manage_lock(m);
-	if (manage_set_allow(m, &allow, &ended, &f))
-		method_changed(m, json_pack("{si}", "ended", (int)ended), ret);
-	else
-		method_refused(ret, &f);
-	manage_unlock(m);
+	method_changed(c, good, &f, json_pack("{si}", "ended", (int)ended));
 	json_decref(nobody);
-	manage_await_sessions(m);
+	manage_await_sessions(c->user);
 }
 
-static void method_set_faults(void *user, const json_t *in,
-			      struct control_result *ret)
+static void method_add_listener(struct control_call *c)
 {
-	struct manage *m = user;
-	const char *name = method_text(in, "name", ret);
-	const json_t *rules = json_object_get(in, "rules");
+	struct manage_fault f;
+	bool good = manage_add_listener(method_begin(c), method_text(c, "uri"),
+					c->given, &f);
+
+	method_changed(c, good, &f, json_object());
+}
+
+static void method_remove_listener(struct control_call *c)
+{
+	struct manage_fault f;
+	bool good = manage_remove_listener(method_begin(c),
+					   method_text(c, "uri"), &f);
+
+	method_changed(c, good, &f, json_object());
+}
+
+static void method_kick_session(struct control_call *c)
+{
+	struct manage_fault f;
+	bool good =
+		manage_kick(method_begin(c), method_text(c, "initiator"), &f);
+
+	method_end(c, good, &f, NULL);
+	manage_await_sessions(c->user);
+}
+
+static void method_set_log_level(struct control_call *c)
+{
+	const char *level = method_text(c, "level");
 	struct manage_fault f;
 
-	if (!name)
-		return;
-	if (!method_is_texts(rules)) {
-		method_bad(ret, "rules");
-		return;
-	}
-	manage_lock(m);
-	if (manage_set_faults(m, name, rules, &f)) {
-		method_log_change(name, "fault");
-		method_changed(m, json_object(), ret);
-	} else {
-		method_refused(ret, &f);
-	}
-	manage_unlock(m);
-}
-
-/* ---- listeners ---- */
-
-static void method_listened(struct manage *m, bool good,
-			    const struct manage_fault *f,
-			    struct control_result *ret)
-{
-	if (good)
-		method_changed(m, json_object(), ret);
-	else
-		method_refused(ret, f);
-}
-
-static void method_add_listener(void *user, const json_t *in,
-				struct given_files *given,
-				struct control_result *ret)
-{
-	const char *uri = method_text(in, "uri", ret);
-	struct manage *m = user;
-	struct manage_fault f;
-
-	if (!uri)
-		return;
-	manage_lock(m);
-	method_listened(m, manage_add_listener(m, uri, given, &f), &f, ret);
-	manage_unlock(m);
-}
-
-static void method_remove_listener(void *user, const json_t *in,
-				   struct control_result *ret)
-{
-	const char *uri = method_text(in, "uri", ret);
-	struct manage *m = user;
-	struct manage_fault f;
-
-	if (!uri)
-		return;
-	manage_lock(m);
-	method_listened(m, manage_remove_listener(m, uri, &f), &f, ret);
-	manage_unlock(m);
-}
-
-static void method_kick_session(void *user, const json_t *in,
-				struct control_result *ret)
-{
-	struct manage *m = user;
-	const char *initiator = method_text(in, "initiator", ret);
-	struct manage_fault f;
-
-	if (!initiator)
-		return;
-	manage_lock(m);
-	if (!manage_kick(m, initiator, &f))
-		method_refused(ret, &f);
-	manage_unlock(m);
-	manage_await_sessions(m);
-}
-
-static void method_set_log_level(void *user, const json_t *in,
-				 struct control_result *ret)
-{
-	const char *level = method_text(in, "level", ret);
-	struct manage_fault f;
-
-	for (int i = 0; level && method_levels[i]; i++) {
-		if (strcmp(level, method_levels[i]) != 0)
+	for (int i = 0; log_level_names[i]; i++) {
+		if (strcmp(level, log_level_names[i]) != 0)
 			continue;
 		log_level = (enum log_level)i;
 		return;
 	}
-	if (!level)
-		return;
 	manage_refuse(&f, "target", "level",
 		      "'%s' is not error, warning, notice, info or debug",
 		      level);
-	method_refused(ret, &f);
+	method_refused(c, &f);
 }
 
 /* ---- whole configurations ---- */
 
-/* Returns an optional number; NULL: it is left out. */
-static bool method_generation(const json_t *in, const json_t **ret_value,
-			      struct control_result *ret)
+/* The canonical form of the one in the call. NULL: refused. */
+static json_t *method_config(struct control_call *c)
 {
-	const json_t *value = json_object_get(in, "generation");
+	struct config_fault fault;
+	struct manage_fault f;
+	json_t *config = config_check(json_object_get(c->in, "config"), &fault);
 
-	*ret_value = json_is_integer(value) ? value : NULL;
-	if (!value || json_is_integer(value) || json_is_null(value))
-		return true;
-	method_bad(ret, "generation");
-	return false;
+	if (config) {
+		/* Without memory, paths begin there all the same. */
+		config_make_absolute(config, NULL);
+		return config;
+	}
+	manage_refuse(&f, "configuration", fault.place, "%s", fault.text);
+	method_refused(c, &f);
+	return NULL;
 }
 
-static bool method_is_of_generation(const struct manage *m, const json_t *value,
+/* The client may have demanded one. */
+static bool method_is_of_generation(const struct control_call *c,
 				    struct manage_fault *f)
 {
-	if (!value || (uint64_t)json_integer_value(value) == m->generation)
+	const struct manage *m = c->user;
+	const json_t *value = json_object_get(c->in, "generation");
+
+	if (!json_is_integer(value) ||
+	    (uint64_t)json_integer_value(value) == m->generation)
 		return true;
 	return manage_refuse(f, "configuration", "generation",
 			     "it is %llu now, not %lld: the target has been "
@@ -798,110 +650,93 @@ static bool method_is_of_generation(const struct manage *m, const json_t *value,
 			     (long long)json_integer_value(value));
 }
 
-static void method_refuse_busy(struct control_result *ret, int64_t seconds)
+static bool method_do_apply(struct control_call *c, const json_t *want,
+			    bool dry_run, json_t **ret_changes,
+			    struct manage_fault *f)
 {
-	struct manage_fault f;
+	const struct manage_apply how = { .dry_run = dry_run,
+					  .prune = method_flag(c, "prune"),
+					  .force = method_flag(c, "force"),
+					  .given = c->given };
 
-	manage_refuse(&f, "configuration", "",
-		      "it is being changed for %lld s; differences are told "
-		      "when that has ended",
-		      (long long)seconds);
-	method_refused(ret, &f);
+	return method_is_of_generation(c, f) &&
+	       manage_apply(c->user, want, &how, ret_changes, f);
 }
 
-/* @given: NULL: only tell what would change. */
-static void method_do_apply(struct manage *m, const json_t *in,
-			    struct given_files *given,
-			    struct control_result *ret)
+/* With the lock. @changes are taken over. NULL: the call is refused. */
+static json_t *method_told_changes(const struct control_call *c,
+				   json_t *changes)
 {
-	const bool dry_run = !given;
-	struct manage_apply how = { .dry_run = dry_run, .given = given };
-	struct config_fault fault;
-	struct manage_fault f;
-	const json_t *generation;
-	int64_t changing;
-	json_t *changes;
-	json_t *want;
+	const struct manage *m = c->user;
 
-	if (!method_flag(in, "prune", &how.prune, ret) ||
-	    !method_flag(in, "force", &how.force, ret) ||
-	    !method_generation(in, &generation, ret))
+	return json_pack("{sosI}", "changes", changes, "generation",
+			 (json_int_t)m->generation);
+}
+
+static void method_apply(struct control_call *c)
+{
+	json_t *want = method_config(c);
+	json_t *changes = NULL;
+	struct manage_fault f;
+	bool good;
+
+	if (!want)
 		return;
-	want = config_check(json_object_get(in, "config"), &fault);
-	if (!want) {
-		method_fault_of_config(&fault, &f);
-		method_refused(ret, &f);
-		return;
-	}
-	/* Without memory, paths begin there all the same. */
-	config_make_absolute(want, NULL);
-	if (!dry_run) {
-		manage_lock(m);
-	} else if (!manage_lock_soon(m, &changing)) {
-		method_refuse_busy(ret, changing);
-		json_decref(want);
-		return;
-	}
-	if (!method_is_of_generation(m, generation, &f) ||
-	    !manage_apply(m, want, &how, &changes, &f))
-		method_refused(ret, &f);
-	else if (dry_run || !json_array_size(changes))
-		ret->parameters =
-			json_pack("{sosI}", "changes", changes, "generation",
-				  (json_int_t)m->generation);
+	method_begin(c);
+	good = method_do_apply(c, want, /* dry_run= */ false, &changes, &f);
+	if (json_array_size(changes))
+		method_changed(c, good, &f,
+			       json_pack("{so}", "changes", changes));
 	else
-		method_changed(m, json_pack("{so}", "changes", changes), ret);
-	manage_unlock(m);
-	if (!dry_run)
-		manage_await_sessions(m);
+		method_end(c, good, &f, method_told_changes(c, changes));
+	manage_await_sessions(c->user);
 	json_decref(want);
 }
 
-static void method_apply(void *user, const json_t *in,
-			 struct given_files *given, struct control_result *ret)
+static void method_diff(struct control_call *c)
 {
-	method_do_apply(user, in, given, ret);
-}
-
-static void method_diff(void *user, const json_t *in,
-			struct control_result *ret)
-{
-	method_do_apply(user, in, /* given= */ NULL, ret);
-}
-
-static void method_reload(void *user, const json_t *in,
-			  struct given_files *given, struct control_result *ret)
-{
-	struct manage *m = user;
+	json_t *want = method_config(c);
+	json_t *changes = NULL;
 	struct manage_fault f;
-	json_t *changes;
+	int64_t changing;
+	bool good;
 
-	if (!manage_reload(m, given, &changes, &f)) {
-		method_refused(ret, &f);
+	if (!want)
 		return;
+	if (manage_lock_soon(c->user, &changing)) {
+		good = method_do_apply(c, want, /* dry_run= */ true, &changes,
+				       &f);
+		method_end(c, good, &f, method_told_changes(c, changes));
+	} else {
+		manage_refuse(&f, "configuration", "",
+			      "it is being changed for %lld s; differences are "
+			      "told when that has ended",
+			      (long long)changing);
+		method_refused(c, &f);
 	}
-	manage_lock(m);
-	ret->parameters = json_pack("{sosI}", "changes", changes, "generation",
-				    (json_int_t)m->generation);
-	manage_unlock(m);
+	json_decref(want);
 }
 
-static void method_save(void *user, const json_t *in,
-			struct control_result *ret)
+static void method_reload(struct control_call *c)
 {
-	struct manage *m = user;
+	json_t *changes = NULL;
 	struct manage_fault f;
-	bool force;
+	bool good = manage_reload(c->user, c->given, &changes, &f);
 
-	if (!method_flag(in, "force", &force, ret))
-		return;
-	manage_lock(m);
-	if (manage_save(m, force, &f))
-		ret->parameters = json_pack(
-			"{so}", "file", varlink_text(m->server->opt->config));
-	else
-		method_refused(ret, &f);
-	manage_unlock(m);
+	method_begin(c);
+	method_end(c, good, &f, method_told_changes(c, changes));
+}
+
+static void method_save(struct control_call *c)
+{
+	struct manage *m = method_begin(c);
+	struct manage_fault f;
+	bool good = manage_save(m, method_flag(c, "force"), &f);
+
+	method_end(c, good, &f,
+		   good ? json_pack("{so}", "file",
+				    varlink_text(m->server->opt->config))
+			: NULL);
 }
 
 /* ---- the table ---- */
@@ -947,7 +782,8 @@ static const struct control_method manage_methods[] = {
 	  .out = "event: string, time_ms: int, level: string, text: string, "
 		 "nexus: ?string, volume: ?string, lun: ?int",
 	  .help = "Tell what happens, until the client goes (more)",
-	  .stream = manage_follow_events },
+	  .streams = true,
+	  .run = manage_follow_events },
 	{ .name = "GetMetrics",
 	  .in = "",
 	  .out = "metrics: [](name: string, type: string, unit: string, help: "
@@ -975,7 +811,7 @@ static const struct control_method manage_methods[] = {
 		  "connection add: descriptors come with the call (SCM_RIGHTS), "
 		  "one for I/O, and one for each thread of the target",
 	  .changes = true,
-	  .run_given = method_give_file },
+	  .run = method_give_file },
 	{ .name = "GiveSocket",
 	  .in = "uri: string",
 	  .out = "",
@@ -983,13 +819,13 @@ static const struct control_method manage_methods[] = {
 		  "next calls on this connection add: its descriptor comes with "
 		  "the call (SCM_RIGHTS)",
 	  .changes = true,
-	  .run_given = method_give_socket },
+	  .run = method_give_socket },
 	{ .name = "AddVolume",
 	  .in = "volume: object",
 	  .out = "name: string, lun: int, " METHODS_GENERATION,
 	  .help = "Serve another volume, as in a configuration file",
 	  .changes = true,
-	  .run_given = method_add_volume },
+	  .run = method_add_volume },
 	{ .name = "RemoveVolume",
 	  .in = "name: string, force: ?bool",
 	  .out = METHODS_GENERATION,
@@ -997,9 +833,10 @@ static const struct control_method manage_methods[] = {
 	  .changes = true,
 	  .run = method_remove_volume },
 	{ .name = "ResizeVolume",
-	  .in = "name: string, size: ?string",
+	  .in = "name: string, size: ?object",
 	  .out = "size: int",
-	  .help = "Make a file longer, or look whether a store has grown",
+	  .help = "Make a file longer, or look whether a store has grown; size: "
+		  "a number of bytes, or a text such as \"2G\"",
 	  .changes = true,
 	  .run = method_resize_volume },
 	{ .name = "SetParameters",
@@ -1040,7 +877,7 @@ static const struct control_method manage_methods[] = {
 	  .out = METHODS_GENERATION,
 	  .help = "Listen on another address",
 	  .changes = true,
-	  .run_given = method_add_listener },
+	  .run = method_add_listener },
 	{ .name = "RemoveListener",
 	  .in = "uri: string",
 	  .out = METHODS_GENERATION,
@@ -1058,7 +895,7 @@ static const struct control_method manage_methods[] = {
 	  .out = METHODS_CHANGES,
 	  .help = "Make the target what a configuration says",
 	  .changes = true,
-	  .run_given = method_apply },
+	  .run = method_apply },
 	{ .name = "Diff",
 	  .in = "config: object, prune: ?bool, force: ?bool, generation: ?int",
 	  .out = METHODS_CHANGES,
@@ -1070,7 +907,7 @@ static const struct control_method manage_methods[] = {
 	  .help = "Apply the file of --config again, and look for volumes that "
 		  "have grown",
 	  .changes = true,
-	  .run_given = method_reload },
+	  .run = method_reload },
 	{ .name = "Save",
 	  .in = "force: ?bool",
 	  .out = "file: string",

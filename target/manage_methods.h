@@ -12,6 +12,6 @@
 extern const struct control_interface manage_interface;
 
 /* Answers that nothing has changed because of @f. Thread: any. */
-void method_refused(struct control_result *ret, const struct manage_fault *f);
+void method_refused(struct control_call *c, const struct manage_fault *f);
 
 #endif

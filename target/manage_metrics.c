@@ -85,44 +85,42 @@ static void metrics_json_add(struct metric_sink *sink,
 	json_array_append_new(to->list, one);
 }
 
-static void metrics_fail(struct control_result *ret, int err)
+static void metrics_fail(struct control_call *c, int err)
 {
 	struct manage_fault f;
 
 	manage_refuse(&f, "metrics", "", "%s",
 		      err == -ESHUTDOWN ? "the target is ending"
 					: "out of memory");
-	method_refused(ret, &f);
+	method_refused(c, &f);
 }
 
-void manage_get_metrics(void *user, const json_t *in,
-			struct control_result *ret)
+void manage_get_metrics(struct control_call *c)
 {
-	struct server *s = ((struct manage *)user)->server;
+	const struct manage *m = c->user;
 	struct metrics_json to = { .sink.add = metrics_json_add,
 				   .list = json_array() };
-	int err = collect_metrics(s, &to.sink);
+	int err = collect_metrics(m->server, &to.sink);
 
 	if (!err) {
-		ret->parameters = json_pack("{so}", "metrics", to.list);
+		c->out = json_pack("{so}", "metrics", to.list);
 		return;
 	}
 	json_decref(to.list);
-	metrics_fail(ret, err);
+	metrics_fail(c, err);
 }
 
-void manage_get_exposition(void *user, const json_t *in,
-			   struct control_result *ret)
+void manage_get_exposition(struct control_call *c)
 {
-	struct server *s = ((struct manage *)user)->server;
+	const struct manage *m = c->user;
 	size_t len;
 	char *text;
-	int err = collect_exposition(s, &text, &len);
+	int err = collect_exposition(m->server, &text, &len);
 
 	if (err) {
-		metrics_fail(ret, err);
+		metrics_fail(c, err);
 		return;
 	}
-	ret->parameters = json_pack("{ss}", "text", text);
+	c->out = json_pack("{ss}", "text", text);
 	free(text);
 }

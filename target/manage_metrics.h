@@ -8,9 +8,7 @@
 
 /* Methods of the control socket: all metrics in the order of the table, in
  * JSON, and as a text for Prometheus (target/collect.h). */
-void manage_get_metrics(void *user, const json_t *in,
-			struct control_result *ret);
-void manage_get_exposition(void *user, const json_t *in,
-			   struct control_result *ret);
+void manage_get_metrics(struct control_call *c);
+void manage_get_exposition(struct control_call *c);
 
 #endif

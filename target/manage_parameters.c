@@ -87,6 +87,7 @@ bool manage_set_parameters(struct manage *m, const char *name,
 {
 	struct volume *vol = manage_served(m, name);
 	struct plugin_spec spec = { .args_len = 0 };
+	char object[MANAGE_LABEL_SIZE];
 	struct error e;
 	json_t *owner;
 
@@ -102,5 +103,6 @@ bool manage_set_parameters(struct manage *m, const char *name,
 	if (backend_set_params(vol->dev.backend, &spec, &e))
 		return manage_refuse_volume(f, name, plugin, e.text);
 	manage_note_parameters(m, plugin, owner, parameters);
+	manage_log_change("change", manage_label(name, object), plugin);
 	return true;
 }

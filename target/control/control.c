@@ -35,6 +35,9 @@
 /* After a failure to accept. */
 #define CONTROL_RETRY_US 100000
 
+/* Of a parameter, and of its type. */
+#define CONTROL_NAME_SIZE 32
+
 #define CONTROL_SERVICE "org.varlink.service"
 
 /* One client. */
@@ -253,23 +256,18 @@ static bool control_send(struct control_conn *conn, char *text)
 	return text && len == 0;
 }
 
-/* A client that wants several replies. */
-struct control_stream {
-	struct control_conn *conn;
-};
-
-bool control_stream_send(struct control_stream *s, json_t *parameters)
+bool control_stream_send(struct control_call *call, json_t *parameters)
 {
-	return control_send(s->conn, varlink_encode_part(parameters));
+	return control_send(call->conn, varlink_encode_part(parameters));
 }
 
 /* Data that the client sends meanwhile stays for later; a closed connection
  * ends the wait. */
-bool control_stream_await(struct control_stream *s, int fd)
+bool control_stream_await(struct control_call *call, int fd)
 {
 	struct pollfd fds[] = {
 		{ .fd = fd, .events = POLLIN },
-		{ .fd = s->conn->fd, .events = POLLRDHUP },
+		{ .fd = call->conn->fd, .events = POLLRDHUP },
 	};
 
 	while (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
@@ -281,11 +279,11 @@ bool control_stream_await(struct control_stream *s, int fd)
 
 /* ---- methods that every service has ---- */
 
-static void control_error(struct control_result *ret, const char *error,
+static void control_error(struct control_call *call, const char *error,
 			  const char *key, const char *value)
 {
-	ret->error = error;
-	ret->parameters = json_pack("{ss}", key, value);
+	call->error = error;
+	call->out = json_pack("{ss}", key, value);
 }
 
 static void control_put_method(FILE *out, const struct control_method *m)
@@ -330,41 +328,39 @@ static const char control_service_description[] =
 	"error ExpectedMore ()\n";
 
 static void control_get_description(const struct control_interface *i,
-				    const json_t *in,
-				    struct control_result *ret)
+				    struct control_call *call)
 {
-	const char *name = json_string_value(json_object_get(in, "interface"));
+	const char *name =
+		json_string_value(json_object_get(call->in, "interface"));
 	char *text;
 
 	if (!name) {
-		control_error(ret, VARLINK_BAD_PARAMETER, "parameter",
+		control_error(call, VARLINK_BAD_PARAMETER, "parameter",
 			      "interface");
 	} else if (!strcmp(name, CONTROL_SERVICE)) {
-		ret->parameters = json_pack("{ss}", "description",
-					    control_service_description);
+		call->out = json_pack("{ss}", "description",
+				      control_service_description);
 	} else if (!strcmp(name, i->name)) {
 		text = control_describe(i);
-		ret->parameters =
-			json_pack("{ss}", "description", text ? text : "");
+		call->out = json_pack("{ss}", "description", text ? text : "");
 		free(text);
 	} else {
-		control_error(ret, VARLINK_NO_INTERFACE, "interface", name);
+		control_error(call, VARLINK_NO_INTERFACE, "interface", name);
 	}
 }
 
 static void control_run_service(const struct control_interface *i,
-				const struct varlink_call *call,
-				struct control_result *ret)
+				const char *method, struct control_call *call)
 {
-	if (!strcmp(call->method, "GetInfo"))
-		ret->parameters = json_pack(
-			"{ssssssss s[ss]}", "vendor", "rdma-block", "product",
-			i->product, "version", i->version, "url", "",
-			"interfaces", CONTROL_SERVICE, i->name);
-	else if (!strcmp(call->method, "GetInterfaceDescription"))
-		control_get_description(i, call->parameters, ret);
+	if (!strcmp(method, "GetInfo"))
+		call->out = json_pack("{ssssssss s[ss]}", "vendor",
+				      "rdma-block", "product", i->product,
+				      "version", i->version, "url", "",
+				      "interfaces", CONTROL_SERVICE, i->name);
+	else if (!strcmp(method, "GetInterfaceDescription"))
+		control_get_description(i, call);
 	else
-		control_error(ret, VARLINK_NO_METHOD, "method", call->method);
+		control_error(call, VARLINK_NO_METHOD, "method", method);
 }
 
 /* ---- calls ---- */
@@ -392,91 +388,116 @@ static bool control_has_parameter(const char *in, const char *key)
 	return false;
 }
 
-static bool control_check_in(const struct control_method *m, const json_t *in,
-			     struct control_result *ret)
+static bool control_has_type(const json_t *value, const char *type)
 {
+	const json_t *one;
+	size_t i;
+
+	if (*type == '?' && (!value || json_is_null(value)))
+		return true;
+	type += *type == '?';
+	if (!strcmp(type, "string"))
+		return json_is_string(value);
+	if (!strcmp(type, "int"))
+		return json_is_integer(value);
+	if (!strcmp(type, "bool"))
+		return json_is_boolean(value);
+	if (strcmp(type, "[]string") != 0)
+		return true;
+	json_array_foreach((json_t *)(uintptr_t)value, i, one) {
+		if (!json_is_string(one))
+			return false;
+	}
+	return json_is_array(value);
+}
+
+/* Returns the name of the first wrong one; NULL: there is none. @name has its room. */
+static const char *control_wrong_parameter(const struct control_method *m,
+					   const json_t *in,
+					   char name[static CONTROL_NAME_SIZE])
+{
+	char type[CONTROL_NAME_SIZE];
 	const char *key;
 	json_t *value;
+	int len;
 
 	json_object_foreach((json_t *)(uintptr_t)in, key, value) {
-		if (control_has_parameter(m->in, key))
-			continue;
-		control_error(ret, VARLINK_BAD_PARAMETER, "parameter", key);
-		return false;
+		if (!control_has_parameter(m->in, key))
+			return key;
 	}
-	return true;
+	for (const char *p = m->in;
+	     sscanf(p, "%31[^:]: %31[^,]%n", name, type, &len) == 2;
+	     p += len + strspn(p + len, ", ")) {
+		if (!control_has_type(json_object_get(in, name), type))
+			return name;
+	}
+	return NULL;
 }
 
 /* A stream ends with its connection: it has no last reply. */
-static void control_run_stream(struct control_conn *conn,
-			       const struct control_method *m,
-			       struct control_result *ret)
+static void control_run_method(const struct control_method *m,
+			       struct control_call *call)
 {
-	struct control_stream stream = { .conn = conn };
+	char name[CONTROL_NAME_SIZE];
+	const char *wrong = control_wrong_parameter(m, call->in, name);
 
-	m->stream(conn->control->user, &stream, ret);
-	if (!ret->error)
-		shutdown(conn->fd, SHUT_RDWR);
+	if (wrong) {
+		control_error(call, VARLINK_BAD_PARAMETER, "parameter", wrong);
+		return;
+	}
+	m->run(call);
+	if (m->streams && !call->error)
+		shutdown(call->conn->fd, SHUT_RDWR);
+	/* A client that has its answer finds the lines in the log. */
+	if (m->changes)
+		log_flush();
 }
 
-static void control_run(struct control_conn *conn,
-			const struct varlink_call *call,
-			struct control_result *ret)
+static void control_run(const struct varlink_call *what,
+			struct control_call *call)
 {
-	struct control *c = conn->control;
-	const struct control_method *m;
+	const struct control_interface *i = call->conn->control->interface;
+	const struct control_method *m = control_find(i, what->method);
 
-	if (!strcmp(call->interface, CONTROL_SERVICE)) {
-		control_run_service(c->interface, call, ret);
-		return;
-	}
-	if (strcmp(call->interface, c->interface->name) != 0) {
-		control_error(ret, VARLINK_NO_INTERFACE, "interface",
-			      call->interface);
-		return;
-	}
-	m = control_find(c->interface, call->method);
-	if (!m)
-		control_error(ret, VARLINK_NO_METHOD, "method", call->method);
-	else if (m->changes && !conn->may_change)
-		ret->error = VARLINK_NOT_ALLOWED;
-	else if (m->stream && !call->more)
-		ret->error = VARLINK_WANTS_MORE;
-	else if (!control_check_in(m, call->parameters, ret))
-		return;
-	else if (m->stream)
-		control_run_stream(conn, m, ret);
-	else if (m->run_given)
-		m->run_given(c->user, call->parameters, &conn->given, ret);
+	if (!strcmp(what->interface, CONTROL_SERVICE))
+		control_run_service(i, what->method, call);
+	else if (strcmp(what->interface, i->name) != 0)
+		control_error(call, VARLINK_NO_INTERFACE, "interface",
+			      what->interface);
+	else if (!m)
+		control_error(call, VARLINK_NO_METHOD, "method", what->method);
+	else if (m->changes && !call->conn->may_change)
+		call->error = VARLINK_NOT_ALLOWED;
+	else if (m->streams && !what->more)
+		call->error = VARLINK_WANTS_MORE;
 	else
-		m->run(c->user, call->parameters, ret);
-	/* A client that has its answer finds the lines in the log. */
-	if (m && m->changes)
-		log_flush();
+		control_run_method(m, call);
 }
 
 /* Handles one message of @len bytes at the beginning of the buffer. False:
  * close the connection. */
 static bool control_take_message(struct control_conn *conn, size_t len)
 {
-	struct control_result result = { .parameters = NULL };
-	struct varlink_call call;
+	struct control_call call = { .user = conn->control->user,
+				     .given = &conn->given,
+				     .conn = conn };
+	struct varlink_call what;
 	const char *why;
 
-	if (!varlink_decode(conn->buf, len, &call, &why)) {
+	if (!varlink_decode(conn->buf, len, &what, &why)) {
 		log_info("control socket: a client sent no call: %s", why);
 		return false;
 	}
-	control_run(conn, &call, &result);
-	json_decref(call.parameters);
-	if (call.oneway) {
-		json_decref(result.parameters);
+	call.in = what.parameters;
+	control_run(&what, &call);
+	json_decref(what.parameters);
+	if (what.oneway) {
+		json_decref(call.out);
 		return true;
 	}
 	return control_send(
-		conn, result.error ? varlink_encode_error(result.error,
-							  result.parameters)
-				   : varlink_encode_reply(result.parameters));
+		conn, call.error ? varlink_encode_error(call.error, call.out)
+				 : varlink_encode_reply(call.out));
 }
 
 /* ---- receiving ---- */

@@ -23,32 +23,30 @@
 #define CONTROL_MESSAGE_MS 10000
 #define CONTROL_IDLE_MS	   600000
 
-/* The result of a method. */
-struct control_result {
-	json_t *parameters; /* of the reply, or of the error; taken over */
-	const char *error;  /* static; NULL: it is a reply */
+/* One call of a method, on the thread of its connection. */
+struct control_call {
+	void *user;	  /* of control_start() */
+	const json_t *in; /* an object; it has what control_method.in says */
+	/* What the client has handed over on this connection. */
+	struct given_files *given;
+	/* The result. */
+	json_t *out;	   /* of the reply, or of the error; taken over */
+	const char *error; /* static; NULL: it is a reply */
+	struct control_conn *conn; /* private */
 };
-
-struct control_stream;
 
 struct control_method {
 	const char *name;
-	const char *in;	 /* types, as varlink writes them: "name: string" */
+	/* Types, as varlink writes them: "name: string, force: ?bool". An object is any
+	 * value, or none, and so is a map: the method checks these itself. */
+	const char *in;
 	const char *out; /* "", or the same */
 	const char *help;
 	bool changes; /* for root and the user of the target alone */
-	/* Thread: one of a connection. @in is an object with no other keys than
-	 * those of @in above. */
-	void (*run)(void *user, const json_t *in, struct control_result *ret);
-	/* Instead of run: sends replies until the client leaves ("more" of
-	 * varlink). What it puts into @ret is the last reply. */
-	void (*stream)(void *user, struct control_stream *s,
-		       struct control_result *ret);
-	/* Instead of run: it uses the files that the client has handed over on this
-	 * connection. */
-	void (*run_given)(void *user, const json_t *in,
-			  struct given_files *given,
-			  struct control_result *ret);
+	/* It sends replies until the client leaves ("more" of varlink); what it puts
+	 * into the call is the last one. */
+	bool streams;
+	void (*run)(struct control_call *call);
 };
 
 struct control_interface {
@@ -63,9 +61,9 @@ struct control_interface {
 
 /* Sends one reply of several; @parameters are taken over. False: the client is gone,
  * does not read, or the target ends. Thread: that of the stream, as the next. */
-bool control_stream_send(struct control_stream *s, json_t *parameters);
+bool control_stream_send(struct control_call *call, json_t *parameters);
 /* Waits until @fd is readable. False as above. */
-bool control_stream_await(struct control_stream *s, int fd);
+bool control_stream_await(struct control_call *call, int fd);
 
 struct control;
 

@@ -35,29 +35,28 @@ static struct {
 
 /* ---- the interface ---- */
 
-static void echo(void *user, const json_t *in, struct control_result *ret)
+static void echo(struct control_call *c)
 {
-	assert_ptr_equal(user, &world);
-	ret->parameters = json_pack("{sO}", "was", json_object_get(in, "text"));
+	assert_ptr_equal(c->user, &world);
+	c->out = json_pack("{sO}", "was", json_object_get(c->in, "text"));
 }
 
-static void refuse_all(void *user, const json_t *in, struct control_result *ret)
+static void refuse_all(struct control_call *c)
 {
-	ret->error = "org.example.thing.Busy";
-	ret->parameters = json_pack("{ss}", "why", "it sleeps");
+	c->error = "org.example.thing.Busy";
+	c->out = json_pack("{ss}", "why", "it sleeps");
 }
 
-static void follow(void *user, struct control_stream *s,
-		   struct control_result *ret)
+static void follow(struct control_call *c)
 {
-	if (control_stream_send(s, json_pack("{si}", "nr", 1)) &&
-	    control_stream_await(s, world.go_fd))
-		ret->parameters = json_pack("{si}", "nr", 2);
+	if (control_stream_send(c, json_pack("{si}", "nr", 1)) &&
+	    control_stream_await(c, world.go_fd))
+		c->out = json_pack("{si}", "nr", 2);
 	else
 		eventfd_write(world.ended_fd, 1);
 }
 
-static void hang(void *user, const json_t *in, struct control_result *ret)
+static void hang(struct control_call *c)
 {
 	sem_post(&world.hangs);
 	while (sem_wait(&world.goes))
@@ -65,11 +64,12 @@ static void hang(void *user, const json_t *in, struct control_result *ret)
 }
 
 static const struct control_method methods[] = {
-	{ "Echo", "text: string, loud: ?bool", "was: string", "Return text",
-	  false, echo, NULL },
-	{ "Fail", "", "", "Fail always", true, refuse_all, NULL },
-	{ "Follow", "", "nr: int", "Reply twice", false, NULL, follow },
-	{ "Hang", "", "", "Wait", false, hang, NULL },
+	{ "Echo", "text: string, loud: ?bool, times: ?int, also: ?[]string",
+	  "was: string", "Return text", .run = echo },
+	{ "Fail", "", "", "Fail always", .changes = true, .run = refuse_all },
+	{ "Follow", "", "nr: int", "Reply twice", .streams = true,
+	  .run = follow },
+	{ "Hang", "", "", "Wait", .run = hang },
 };
 
 static const struct control_interface thing = {
@@ -168,6 +168,33 @@ static const struct call_case {
 	  "{\"method\":\"org.example.thing.Echo\","
 	  "\"parameters\":{\"text\":\"x\",\"lou\":true}}",
 	  BAD_PARAMETER, "lou" },
+	{ "a parameter is needed", "{\"method\":\"org.example.thing.Echo\"}",
+	  BAD_PARAMETER, "text" },
+	{ "a text is one",
+	  "{\"method\":\"org.example.thing.Echo\","
+	  "\"parameters\":{\"text\":null}}",
+	  BAD_PARAMETER, "text" },
+	{ "a flag is one",
+	  "{\"method\":\"org.example.thing.Echo\","
+	  "\"parameters\":{\"text\":\"x\",\"loud\":1}}",
+	  BAD_PARAMETER, "loud" },
+	{ "a number is one",
+	  "{\"method\":\"org.example.thing.Echo\","
+	  "\"parameters\":{\"text\":\"x\",\"times\":\"2\"}}",
+	  BAD_PARAMETER, "times" },
+	{ "a list is one",
+	  "{\"method\":\"org.example.thing.Echo\","
+	  "\"parameters\":{\"text\":\"x\",\"also\":\"y\"}}",
+	  BAD_PARAMETER, "also" },
+	{ "a list is of texts",
+	  "{\"method\":\"org.example.thing.Echo\","
+	  "\"parameters\":{\"text\":\"x\",\"also\":[\"y\",2]}}",
+	  BAD_PARAMETER, "also" },
+	{ "what may be left out may be null",
+	  "{\"method\":\"org.example.thing.Echo\","
+	  "\"parameters\":{\"text\":\"x\",\"loud\":null,\"times\":null,"
+	  "\"also\":null}}",
+	  NULL, "x" },
 	{ "a stream needs more", "{\"method\":\"org.example.thing.Follow\"}",
 	  "org.varlink.service.ExpectedMore", "" },
 	{ "an unknown method is refused",
@@ -180,7 +207,9 @@ static const struct call_case {
 	{ "the service describes the interface",
 	  "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
 	  "\"parameters\":{\"interface\":\"org.example.thing\"}}",
-	  NULL, "method Echo(text: string, loud: ?bool) -> (was: string)" },
+	  NULL,
+	  "method Echo(text: string, loud: ?bool, times: ?int, also: "
+	  "?[]string) -> (was: string)" },
 	{ "the service describes itself",
 	  "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
 	  "\"parameters\":{\"interface\":\"org.varlink.service\"}}",
