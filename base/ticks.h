@@ -31,6 +31,11 @@ static inline uint64_t ticks_clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+static inline uint64_t ticks_clock_ms(void)
+{
+	return ticks_clock_ns() / 1000000;
+}
+
 static inline uint64_t ticks_now(void)
 {
 #if defined(__x86_64__)

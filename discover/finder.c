@@ -45,11 +45,6 @@ struct finder {
 	struct error why;      /* an endpoint could not be opened */
 };
 
-static uint64_t finder_now_ms(void)
-{
-	return ticks_clock_ns() / 1000000;
-}
-
 /* ---- endpoints ---- */
 
 static bool finder_uses(const struct finder *f, enum dgram_carrier carrier)
@@ -342,7 +337,7 @@ static unsigned int finder_next_ms(const struct finder *f, unsigned int asked)
 
 void finder_ask(struct finder *f, struct found *ret)
 {
-	uint64_t began = finder_now_ms();
+	uint64_t began = ticks_clock_ms();
 	unsigned int asked = 0;
 	uint64_t gone = 0;
 
@@ -360,7 +355,7 @@ void finder_ask(struct finder *f, struct found *ret)
 			next = finder_next_ms(f, ++asked);
 		}
 		finder_wait(f, next - (unsigned int)gone, ret);
-		gone = finder_now_ms() - began;
+		gone = ticks_clock_ms() - began;
 	}
 }
 

@@ -44,11 +44,6 @@ struct follow {
 	bool stopping;
 };
 
-static uint64_t follow_now_ms(void)
-{
-	return ticks_clock_ns() / 1000000;
-}
-
 /* ---- targets ---- */
 
 static void follow_cannot_ask(struct follow *f, const char *why)
@@ -69,7 +64,7 @@ static void follow_ask(struct follow *f)
 	found_clear(&f->found);
 	device_watch_renew(&f->devices);
 	f->asked = false;
-	f->due_ms = follow_now_ms() + (uint64_t)f->o->period_ms +
+	f->due_ms = ticks_clock_ms() + (uint64_t)f->o->period_ms +
 		    f->o->finder.wait_ms + EAR_OPEN_MS;
 	err = ear_open(&f->ear, &f->o->finder, f->said_left_out);
 	if (err)
@@ -246,7 +241,7 @@ static void follow_forget(struct follow *f)
 static void follow_answered(struct follow *f, const struct ear_record *r)
 {
 	f->asked = true;
-	f->due_ms = follow_now_ms() + (uint64_t)f->o->period_ms;
+	f->due_ms = ticks_clock_ms() + (uint64_t)f->o->period_ms;
 	found_check(&f->found);
 	found_sort(&f->found);
 	f->said_left_out = f->said_left_out || r->said_left_out;
@@ -404,12 +399,12 @@ static bool follow_hear(struct follow *f, int ms, bool *ret_stirs)
 /* Until @wait_ms have passed, or something happens that may let a link make a step. Returns whether to ask. */
 static bool follow_wait(struct follow *f, int wait_ms)
 {
-	uint64_t due = follow_now_ms() + (uint64_t)wait_ms;
-	uint64_t now = follow_now_ms();
+	uint64_t due = ticks_clock_ms() + (uint64_t)wait_ms;
+	uint64_t now = ticks_clock_ms();
 	bool stirs = false;
 	bool asks = false;
 
-	for (; now < due && !stirs && !asks; now = follow_now_ms())
+	for (; now < due && !stirs && !asks; now = ticks_clock_ms())
 		asks = follow_hear(f, (int)(due - now), &stirs);
 	return asks;
 }
@@ -421,7 +416,7 @@ static void follow_run(struct follow *f)
 
 		follow_ask(f);
 		while (!f->stopping && !asks) {
-			uint64_t now = follow_now_ms();
+			uint64_t now = ticks_clock_ms();
 			int ms = now < f->due_ms ? (int)(f->due_ms - now) : 0;
 
 			if (!ms)

@@ -11,11 +11,6 @@
 #include "discover/kernel_login.h"
 #include "discover/serves.h"
 
-static uint64_t link_now_ms(void)
-{
-	return ticks_clock_ns() / 1000000;
-}
-
 static bool link_is_mount(const struct link *l)
 {
 	return *l->rule.mount;
@@ -124,10 +119,10 @@ bool link_has_child(const struct link *l)
 
 static int link_wait(struct link *l)
 {
-	l->due_ms = link_now_ms() + l->pause_ms;
+	l->due_ms = ticks_clock_ms() + l->pause_ms;
 	l->pause_ms = l->pause_ms < LINK_PAUSE_MAX_MS / 2 ? l->pause_ms * 2
 							  : LINK_PAUSE_MAX_MS;
-	return (int)(l->due_ms - link_now_ms());
+	return (int)(l->due_ms - ticks_clock_ms());
 }
 
 static int link_failed(struct link *l)
@@ -202,7 +197,7 @@ static int link_is_taken(struct link *l)
 static int link_step_down(struct link *l, const struct found_target *t,
 			  bool may_start)
 {
-	uint64_t now = link_now_ms();
+	uint64_t now = ticks_clock_ms();
 
 	if (t || !link_is_mount(l))
 		*l->uri = '\0';
@@ -253,7 +248,7 @@ static int link_again(struct link *l, const char *why)
 /* Asks the target itself, if possible. */
 static int link_doubt(struct link *l, bool may_start)
 {
-	uint64_t now = link_now_ms();
+	uint64_t now = ticks_clock_ms();
 
 	if (l->is_foreign || !*l->uri)
 		return -1;

@@ -183,11 +183,6 @@ static int purpose_try_lock(struct ini_purpose *p, const char *name)
 	return err;
 }
 
-static uint64_t purpose_now_ms(void)
-{
-	return ticks_clock_ns() / 1000000;
-}
-
 /* Locks the identifier @id towards @address, "": all. Waits until @end for another
  * session, or until a signal asks the process to stop. 0, -EADDRINUSE with p->owner, or
  * another negative errno. */
@@ -208,7 +203,7 @@ static int purpose_lock(struct ini_purpose *p, const struct srp_port_id *id,
 			return 0;
 	}
 	while ((err = purpose_try_lock(p, name)) == -EADDRINUSE &&
-	       purpose_now_ms() < end && !file_lock_is_interrupted())
+	       ticks_clock_ms() < end && !file_lock_is_interrupted())
 		poll(NULL, 0, ASK_MS);
 	return err;
 }
@@ -247,7 +242,7 @@ static bool purpose_address_text(const struct addrinfo *ai,
  * another target the same identifier may be used. */
 static int purpose_claim_named(struct srpi_session *s, struct error *e)
 {
-	uint64_t end = purpose_now_ms() + NAMED_WAIT_MS;
+	uint64_t end = ticks_clock_ms() + NAMED_WAIT_MS;
 	struct ini_purpose *p = &s->purpose;
 	char text[INI_PATH_TEXT_SIZE];
 	int err;
@@ -306,7 +301,7 @@ static void purpose_set_fault(struct ini_purpose *p, pid_t owner,
 /* False: the identifier has to be random. */
 static bool purpose_claim_own(struct srpi_session *s)
 {
-	uint64_t end = purpose_now_ms() + OWN_WAIT_MS;
+	uint64_t end = ticks_clock_ms() + OWN_WAIT_MS;
 	struct ini_purpose *p = &s->purpose;
 	char drawn[LASTING_ID_SIZE];
 	unsigned int n = 0;

@@ -30,16 +30,11 @@ struct export
 	bool file_failed; /* the log says that the file failed */
 };
 
-static uint64_t export_now_ms(void)
-{
-	return ticks_clock_ns() / 1000000;
-}
-
 /* ---- the thread ---- */
 
 static bool export_is_fresh(const struct export *x)
 {
-	return x->text && export_now_ms() - x->text_ms < EXPORT_FRESH_MS;
+	return x->text && ticks_clock_ms() - x->text_ms < EXPORT_FRESH_MS;
 }
 
 /* Without memory for a new text, the last text stays. */
@@ -54,7 +49,7 @@ static const char *export_page(void *user, size_t *ret_len)
 		free(x->text);
 		x->text = text;
 		x->len = len;
-		x->text_ms = export_now_ms();
+		x->text_ms = ticks_clock_ms();
 	}
 	*ret_len = x->len;
 	return x->text;
@@ -74,12 +69,12 @@ static void export_write_file(struct export *x)
 	if (!err && x->file_failed)
 		log_notice("--metrics-file: %s is written again", path);
 	x->file_failed = err;
-	x->file_due_ms = export_now_ms() + EXPORT_FILE_MS;
+	x->file_due_ms = ticks_clock_ms() + EXPORT_FILE_MS;
 }
 
 static int export_file_timeout_ms(const struct export *x)
 {
-	uint64_t now = export_now_ms();
+	uint64_t now = ticks_clock_ms();
 
 	if (!x->server->opt->metrics_file)
 		return -1;

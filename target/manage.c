@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/ticks.h"
 
 /* How long a query waits for a change. */
 #define MANAGE_QUERY_S 1
@@ -181,18 +182,10 @@ void manage_destroy(struct manage *m)
 	free(m);
 }
 
-static int64_t manage_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 void manage_lock(struct manage *m)
 {
 	pthread_mutex_lock(&m->lock);
-	m->locked_ms = manage_now_ms();
+	m->locked_ms = (int64_t)ticks_clock_ms();
 }
 
 void manage_unlock(struct manage *m)
@@ -212,11 +205,11 @@ bool manage_lock_soon(struct manage *m, int64_t *ret_seconds)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += MANAGE_QUERY_S;
 	if (!pthread_mutex_clocklock(&m->lock, CLOCK_MONOTONIC, &until)) {
-		m->locked_ms = manage_now_ms();
+		m->locked_ms = (int64_t)ticks_clock_ms();
 		return true;
 	}
 	since = m->locked_ms;
-	*ret_seconds = since ? (manage_now_ms() - since) / 1000 : 0;
+	*ret_seconds = since ? ((int64_t)ticks_clock_ms() - since) / 1000 : 0;
 	return false;
 }
 

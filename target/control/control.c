@@ -22,6 +22,7 @@
 #include "base/file_lock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/ticks.h"
 #include "target/control/config_text.h"
 #include "target/control/varlink.h"
 
@@ -502,14 +503,6 @@ static bool control_take_message(struct control_conn *conn, size_t len)
 
 /* ---- receiving ---- */
 
-static uint64_t control_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static bool control_make_room(struct control_conn *conn)
 {
 	size_t size = conn->size ? 2 * conn->size : CONTROL_BUF_MIN;
@@ -531,7 +524,7 @@ static bool control_make_room(struct control_conn *conn)
 static bool control_receive(struct control_conn *conn, uint64_t due_ms)
 {
 	struct pollfd p = { .fd = conn->fd, .events = POLLIN };
-	uint64_t now = control_now_ms();
+	uint64_t now = ticks_clock_ms();
 	ssize_t n;
 
 	if (now >= due_ms || !control_make_room(conn) ||
@@ -569,7 +562,7 @@ static bool control_take_messages(struct control_conn *conn)
 
 static void control_serve(struct control_conn *conn)
 {
-	uint64_t due_ms = control_now_ms() + CONTROL_IDLE_MS;
+	uint64_t due_ms = ticks_clock_ms() + CONTROL_IDLE_MS;
 
 	for (;;) {
 		bool began = conn->len > 0;
@@ -578,9 +571,9 @@ static void control_serve(struct control_conn *conn)
 		    !control_take_messages(conn))
 			return;
 		if (conn->len == 0)
-			due_ms = control_now_ms() + CONTROL_IDLE_MS;
+			due_ms = ticks_clock_ms() + CONTROL_IDLE_MS;
 		else if (!began)
-			due_ms = control_now_ms() + CONTROL_MESSAGE_MS;
+			due_ms = ticks_clock_ms() + CONTROL_MESSAGE_MS;
 	}
 }
 
