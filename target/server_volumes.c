@@ -13,41 +13,42 @@
 
 /* ---- opening and closing ---- */
 
-static int server_check_names(const struct lun_map *luns, struct error *e)
+static int server_check_pair(const struct volume *one, const struct volume *two,
+			     struct error *e)
 {
-	for (unsigned int i = 0; i < luns->cnt; i++) {
-		for (unsigned int k = 0; k < i; k++) {
-			if (strcmp(luns->vol[i]->name, luns->vol[k]->name))
-				continue;
-			error_set(e, -EEXIST,
-				  "two volumes have the name '%s': give one "
-				  "another with ,name=",
-				  luns->vol[i]->name);
-			return -EEXIST;
-		}
-	}
+	if (!strcmp(one->name, two->name))
+		return error_set(e, -EEXIST,
+				 "two volumes have the name '%s': give one "
+				 "another with ,name=",
+				 one->name);
+	/* One store under two names, such as two paths to one disk, or a serial
+	 * number that is given twice: initiators would take the two for one
+	 * disk. */
+	if (!memcmp(one->info.naa, two->info.naa, SCSI_NAA_LEN))
+		return error_set(e, -EEXIST,
+				 "volumes '%s' and '%s' are the same disk: "
+				 "leave one out, or give one another serial "
+				 "number with ,serial=",
+				 one->name, two->name);
+	/* They may have the same LUN if rules show them to different
+	 * initiators. */
+	if (one->lun == two->lun && !one->allow.cnt && !two->allow.cnt)
+		return error_set(e, -EEXIST,
+				 "volumes '%s' and '%s' are both LUN %u: give "
+				 "one another with ,lun=",
+				 one->name, two->name, one->lun);
 	return 0;
 }
 
-/* True for one store under two names, such as two paths to one disk, and for a
- * serial number that is given twice. Initiators would take the two for one
- * disk. */
-static int server_check_identities(const struct lun_map *luns, struct error *e)
+int server_check_volumes(const struct lun_map *luns, struct error *e)
 {
-	for (unsigned int i = 0; i < luns->cnt; i++) {
-		for (unsigned int k = 0; k < i; k++) {
-			if (memcmp(luns->vol[i]->info.naa,
-				   luns->vol[k]->info.naa, SCSI_NAA_LEN))
-				continue;
-			error_set(e, -EEXIST,
-				  "volumes '%s' and '%s' are the same disk: "
-				  "leave one out, or give one another "
-				  "serial number with ,serial=",
-				  luns->vol[k]->name, luns->vol[i]->name);
-			return -EEXIST;
-		}
+	int err = 0;
+
+	for (unsigned int i = 0; i < luns->cnt && !err; i++) {
+		for (unsigned int k = 0; k < i && !err; k++)
+			err = server_check_pair(luns->vol[k], luns->vol[i], e);
 	}
-	return 0;
+	return err;
 }
 
 /* Gives each volume its LUN: its own, or the lowest free one. */
@@ -69,35 +70,6 @@ static void server_choose_luns(const struct target_options *opt,
 			next++;
 		luns[i] = next++;
 	}
-}
-
-/* Two volumes may have the same LUN if rules show them to different
- * initiators. */
-static int server_check_luns(const struct lun_map *luns, struct error *e)
-{
-	for (unsigned int i = 0; i < luns->cnt; i++) {
-		for (unsigned int k = 0; k < i; k++) {
-			if (luns->vol[i]->lun != luns->vol[k]->lun ||
-			    luns->vol[i]->allow.cnt || luns->vol[k]->allow.cnt)
-				continue;
-			error_set(e, -EEXIST,
-				  "volumes '%s' and '%s' are both LUN %u: "
-				  "give one another with ,lun=",
-				  luns->vol[k]->name, luns->vol[i]->name,
-				  luns->vol[i]->lun);
-			return -EEXIST;
-		}
-	}
-	return 0;
-}
-
-int server_check_volumes(const struct lun_map *luns, struct error *e)
-{
-	int err = server_check_names(luns, e);
-
-	if (!err)
-		err = server_check_identities(luns, e);
-	return err ? err : server_check_luns(luns, e);
 }
 
 int server_open_volumes(struct server *s, struct error *e)
