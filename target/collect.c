@@ -13,7 +13,6 @@
 #include "target/port/metrics.h"
 #include "target/port/port_change.h"
 #include "target/responder_process.h"
-#include "target/server_stop.h"
 
 /* The counters and the present state of one worker. */
 struct collect_worker {
@@ -98,11 +97,6 @@ static void collect_run_worker(struct worker *w, void *arg)
 
 /* ---- on worker 0 ---- */
 
-struct collect_begin {
-	struct collect *c;
-	bool runs;
-};
-
 static void collect_volume(struct collect_volume *to, const struct volume *vol)
 {
 	struct volume_status_facts facts;
@@ -127,17 +121,12 @@ static void collect_volumes(struct collect *c, const struct lun_map *luns)
 		collect_volume(&c->volumes[i], luns->vol[i]);
 }
 
-static void collect_run_begin(struct server *s, void *arg)
+static void collect_run_target(struct server *s, void *arg)
 {
-	struct collect_begin *begin = arg;
-	struct discovery_counts discovery;
-	struct collect *c = begin->c;
+	struct discovery_counts discovery = responder_process_counts(s);
+	struct collect *c = arg;
 
-	begin->runs = server_begin_change(s) == 0;
-	if (!begin->runs)
-		return;
 	collect_volumes(c, &s->luns);
-	discovery = responder_process_counts(s);
 	c->target = (struct metrics_target){
 		.one = 1,
 		.start_ns = s->start_ns,
@@ -150,24 +139,20 @@ static void collect_run_begin(struct server *s, void *arg)
 	};
 }
 
-static void collect_run_end(struct server *s, void *arg)
+/* 0, or -ESHUTDOWN. */
+static int collect_ask(struct collect *c, struct server *s)
 {
-	server_end_change(s);
-}
+	int err = server_call_begin(s);
 
-/* False: the target is ending. */
-static bool collect_ask(struct collect *c, struct server *s)
-{
-	struct collect_begin begin = { .c = c };
-
-	if (server_call(s, collect_run_begin, &begin) || !begin.runs)
-		return false;
+	if (err)
+		return err;
+	server_call(s, collect_run_target, c);
 	c->worker_cnt = s->worker_cnt;
 	for (unsigned int i = 0; i < c->worker_cnt; i++)
 		server_call_worker(&s->workers[i], collect_run_worker,
 				   &c->workers[i]);
-	server_call(s, collect_run_end, NULL);
-	return true;
+	server_call_end(s);
+	return 0;
 }
 
 /* ---- the metrics, one by one ---- */
@@ -319,13 +304,14 @@ static void collect_give_metric(struct collect *c, const struct metric *m)
 int collect_metrics(struct server *s, struct metric_sink *sink)
 {
 	_cleanup_free_ struct collect *c = calloc(1, sizeof(*c));
-	int err = 0;
+	int err;
 
 	if (!c)
 		return -ENOMEM;
 	c->sink = sink;
-	if (!collect_ask(c, s))
-		return -ESHUTDOWN;
+	err = collect_ask(c, s);
+	if (err)
+		return err;
 	c->volume_meters = meter_list(METER_OF_VOLUME);
 	c->initiator_meters = meter_list(METER_OF_INITIATOR);
 	if (!c->volume_meters || !c->initiator_meters)

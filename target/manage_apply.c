@@ -9,7 +9,6 @@
 #include "target/manage_access.h"
 #include "target/manage_listen.h"
 #include "target/manage_volume.h"
-#include "target/port/port_change.h"
 
 /* The application of a configuration. */
 struct apply {
@@ -17,6 +16,7 @@ struct apply {
 	const struct manage_apply *how;
 	json_t *want;	 /* a copy, with the names of served volumes */
 	json_t *changes; /* described in manage_apply.h */
+	json_t *pruned;	 /* names of the volumes that go */
 	struct manage_fault *f;
 	/* What apply_prepare() reads and allocates. */
 	struct manage_allow *allow;
@@ -198,36 +198,6 @@ static bool apply_is_pruned(const struct apply *a, const json_t *have)
 	       !(a->m->file && manage_is_added(a->m, "backing", have));
 }
 
-struct apply_user {
-	const struct volume *vol;
-	char user[SRP_PORT_ID_TEXT_SIZE];
-};
-
-static void apply_run_user(struct server *s, void *arg)
-{
-	struct apply_user *u = arg;
-	const char *user = port_volume_user(&s->port, u->vol);
-
-	snprintf(u->user, sizeof(u->user), "%s", user ? user : "");
-}
-
-static bool apply_may_remove(struct apply *a, const char *name,
-			     const char *object)
-{
-	struct apply_user u = { .vol = manage_served(a->m, name) };
-
-	if (!u.vol || a->how->force)
-		return true;
-	if (server_call(a->m->server, apply_run_user, &u))
-		return manage_refuse(a->f, "target", "", "it is stopping");
-	if (!*u.user)
-		return true;
-	return manage_refuse(a->f, object, "",
-			     "initiator %s is logged in and sees it; --force "
-			     "ends its commands",
-			     u.user);
-}
-
 static bool apply_compare_pruned(struct apply *a)
 {
 	json_t *have = json_object_get(a->m->config, "backing");
@@ -238,14 +208,11 @@ static bool apply_compare_pruned(struct apply *a)
 	json_array_foreach(have, i, vol) {
 		if (!apply_is_pruned(a, vol))
 			continue;
-		apply_label(vol, object);
-		if (!apply_may_remove(
-			    a, json_string_value(json_object_get(vol, "name")),
-			    object))
-			return false;
-		apply_note(a, "remove", object, "", NULL, NULL);
+		json_array_append(a->pruned, json_object_get(vol, "name"));
+		apply_note(a, "remove", apply_label(vol, object), "", NULL,
+			   NULL);
 	}
-	return true;
+	return manage_may_remove(a->m, a->pruned, a->how->force, a->f);
 }
 
 /* Limits, rules and addresses change at once, all other values at the next
@@ -422,7 +389,6 @@ static bool apply_add_volumes(struct apply *a, json_t *added)
 		if (!manage_add_volume(a->m, &new, &is, a->f))
 			return false;
 		json_array_append(added, json_object_get(is, "name"));
-		/* Keeps it from being pruned. */
 		apply_fill_in(vol, is);
 	}
 	return true;
@@ -543,25 +509,6 @@ static bool apply_change_settings(struct apply *a)
 	       manage_set_limits(a->m, &a->limits, a->f);
 }
 
-/* Their use was checked before any change, but other initiators may have logged in
- * since: then all of them stay. */
-static bool apply_remove_volumes(struct apply *a)
-{
-	json_t *have = json_object_get(a->m->config, "backing");
-	json_t *names = json_array();
-	bool good;
-	json_t *vol;
-	size_t i;
-
-	json_array_foreach(have, i, vol) {
-		if (apply_is_pruned(a, vol))
-			json_array_append(names, json_object_get(vol, "name"));
-	}
-	good = manage_remove_volumes(a->m, names, a->how->force, a->f);
-	json_decref(names);
-	return good;
-}
-
 static bool apply_add_listeners(struct apply *a, json_t *added)
 {
 	json_t *one;
@@ -611,16 +558,19 @@ static bool apply_remove_listeners(struct apply *a)
 
 /*
  * What may fail comes first, also for lack of memory, and what was added can be undone.
- * Volumes that go are gone before the rules change: nobody sees them by wider ones.
+ * Volumes that go are gone before the rules change: nobody sees them by wider ones. Other
+ * initiators may have logged in to them since the check: then all of them stay.
  */
 static bool apply_do(struct apply *a)
 {
 	bool was_default = !json_object_get(a->m->config, "listen");
 	json_t *listeners = json_array();
 	json_t *volumes = json_array();
-	bool good = apply_add_listeners(a, listeners) &&
-		    apply_add_volumes(a, volumes) && apply_prepare(a) &&
-		    (!a->how->prune || apply_remove_volumes(a));
+	bool good =
+		apply_add_listeners(a, listeners) &&
+		apply_add_volumes(a, volumes) && apply_prepare(a) &&
+		(!a->how->prune ||
+		 manage_remove_volumes(a->m, a->pruned, a->how->force, a->f));
 
 	if (!good) {
 		apply_undo_volumes(a, volumes);
@@ -665,9 +615,10 @@ bool manage_apply(struct manage *m, const json_t *want,
 		.how = how,
 		.want = json_deep_copy(want),
 		.changes = json_array(),
+		.pruned = json_array(),
 		.f = f,
 	};
-	bool good = a.want && a.changes;
+	bool good = a.want && a.changes && a.pruned;
 
 	if (!good)
 		manage_refuse(f, "target", "", "out of memory");
@@ -676,6 +627,7 @@ bool manage_apply(struct manage *m, const json_t *want,
 	       apply_compare_settings(&a);
 	if (good && !how->dry_run && json_array_size(a.changes))
 		good = apply_all(&a);
+	json_decref(a.pruned);
 	free(a.allow);
 	free(a.rules);
 	json_decref(a.want);

@@ -61,30 +61,9 @@ struct manage_leavers {
 	bool force;
 };
 
-static void manage_run_begin(struct server *s, void *arg)
+static int manage_say_end(struct error *e, int err)
 {
-	struct manage_volume *v = arg;
-
-	v->res = server_begin_change(s);
-}
-
-static void manage_run_end(struct server *s, void *arg)
-{
-	server_end_change(s);
-}
-
-static int manage_begin(struct manage_volume *v)
-{
-	int err = server_call(v->s, manage_run_begin, v);
-
-	if (!err)
-		err = v->res;
-	return err ? error_set(&v->e, err, "the target is stopping") : 0;
-}
-
-static void manage_end(struct manage_volume *v)
-{
-	server_call(v->s, manage_run_end, v);
+	return error_set(e, err, "the target is stopping");
 }
 
 /* Waits for worker 0, which calls sem_post(). */
@@ -182,7 +161,7 @@ static int manage_check_leaving(struct manage_volume *v)
 {
 	int err = server_call(v->s, manage_run_check_leaving, v);
 
-	return err ? error_set(&v->e, err, "the target is stopping") : v->res;
+	return err ? manage_say_end(&v->e, err) : v->res;
 }
 
 static int manage_open(struct manage_volume *v)
@@ -507,14 +486,16 @@ static int manage_bring(struct manage_volume *v)
 
 	if (err)
 		return err;
-	err = manage_begin(v);
-	if (!err) {
+	err = server_call_begin(v->s);
+	if (err) {
+		manage_say_end(&v->e, err);
+	} else {
 		err = manage_volume_step(v);
 		if (err)
 			manage_detach(v);
 		else
 			manage_volume_step(v);
-		manage_end(v);
+		server_call_end(v->s);
 	}
 	if (err)
 		volume_close(v->vol);
@@ -676,33 +657,6 @@ static void manage_forget_volume(struct manage *m, const char *name)
 	manage_changed(m);
 }
 
-int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e)
-{
-	struct manage_volume v;
-	int err;
-
-	if (!server_needs_flush(vol) || volume_is_standby(vol))
-		return 0;
-	manage_volume_init(&v, m);
-	v.vol = vol;
-	err = manage_begin(&v);
-	if (err) {
-		*e = v.e;
-	} else {
-		err = manage_flush_store(v.s, vol, v.s->opt->stop_timeout_s);
-		manage_end(&v);
-		if (err == -ETIMEDOUT)
-			error_set(e, err,
-				  "its store has not answered a flush for %u s",
-				  v.s->opt->stop_timeout_s);
-		else if (err)
-			error_set(e, err, "it cannot be flushed: %s",
-				  strerror(-err));
-	}
-	manage_volume_fini(&v);
-	return err;
-}
-
 /* ---- removal ---- */
 
 static void manage_leavers_free(struct manage_leavers *l)
@@ -740,6 +694,27 @@ static void manage_run_check_users(struct server *s, void *arg)
 	manage_check_users(arg, s);
 }
 
+/* Flushes @vol, which stays. In standby, there is nothing to flush. */
+static int manage_flush_leaver(struct server *s, struct volume *vol,
+			       struct error *e)
+{
+	int err;
+
+	if (!server_needs_flush(vol) || volume_is_standby(vol))
+		return 0;
+	err = server_call_begin(s);
+	if (err)
+		return manage_say_end(e, err);
+	err = manage_flush_store(s, vol, s->opt->stop_timeout_s);
+	server_call_end(s);
+	if (err == -ETIMEDOUT)
+		error_set(e, err, "its store has not answered a flush for %u s",
+			  s->opt->stop_timeout_s);
+	else if (err)
+		error_set(e, err, "it cannot be flushed: %s", strerror(-err));
+	return err;
+}
+
 /* True: worker 0 has refused one of them. */
 static bool manage_refuse_leaver(const struct manage_leavers *l,
 				 struct manage_fault *f)
@@ -754,16 +729,21 @@ static bool manage_refuse_leaver(const struct manage_leavers *l,
 	return false;
 }
 
+static bool manage_may_leave(struct manage *m, struct manage_leavers *l,
+			     struct manage_fault *f)
+{
+	if (server_call(m->server, manage_run_check_users, l))
+		return manage_refuse_end(f);
+	return !manage_refuse_leaver(l, f);
+}
+
 /* While they are still served. */
-static bool manage_flush_leavers(struct manage *m, struct manage_leavers *l,
+static bool manage_flush_leavers(struct manage_leavers *l,
 				 struct manage_fault *f)
 {
-	server_call(m->server, manage_run_check_users, l);
-	if (manage_refuse_leaver(l, f))
-		return false;
 	for (size_t i = 0; i < l->cnt && !l->force; i++) {
 		struct manage_volume *v = l->vols[i];
-		int err = manage_flush_volume(m, v->vol, &v->e);
+		int err = manage_flush_leaver(v->s, v->vol, &v->e);
 
 		if (!err)
 			continue;
@@ -814,8 +794,19 @@ bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
 {
 	struct manage_leavers l = { .force = force };
 	bool good = manage_find_leavers(m, names, &l, f) &&
-		    manage_flush_leavers(m, &l, f) &&
+		    manage_may_leave(m, &l, f) && manage_flush_leavers(&l, f) &&
 		    manage_remove_leavers(m, &l, f);
+
+	manage_leavers_free(&l);
+	return good;
+}
+
+bool manage_may_remove(struct manage *m, const json_t *names, bool force,
+		       struct manage_fault *f)
+{
+	struct manage_leavers l = { .force = force };
+	bool good = manage_find_leavers(m, names, &l, f) &&
+		    manage_may_leave(m, &l, f);
 
 	manage_leavers_free(&l);
 	return good;

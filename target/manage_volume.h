@@ -37,8 +37,8 @@ bool manage_remove_volume(struct manage *m, const char *name, bool force,
  * memory runs out on the way, those before it have gone.) */
 bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
 			   struct manage_fault *f);
-/* Flushes @vol, which stays. In standby, there is nothing to flush. Returns 0,
- * or -errno with the reason in @e. */
-int manage_flush_volume(struct manage *m, struct volume *vol, struct error *e);
+/* Whether no initiator sees any of them, or @force. False: refused. */
+bool manage_may_remove(struct manage *m, const json_t *names, bool force,
+		       struct manage_fault *f);
 
 #endif
