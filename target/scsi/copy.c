@@ -39,17 +39,19 @@
 #define LIST_ID_DISCARD	 2 /* no status is kept */
 #define LIST_ID_NONE	 3
 
-/* A segment in bytes. */
+/* What a segment reads, or writes. */
+struct side {
+	struct volume *vol;
+	unsigned int lun; /* of the nexus */
+	uint64_t at;	  /* byte */
+	uint64_t epoch;	  /* backend_epoch() when the list was checked */
+};
+
 struct segment {
-	struct volume *from;
-	struct volume *to;
-	uint64_t from_at;
-	uint64_t to_at;
-	uint64_t len;
-	/* backend_epoch() when the list was checked */
-	uint64_t from_epoch;
-	uint64_t to_epoch;
-	bool stable; /* as in struct scsi_task, for what it writes */
+	struct side from;
+	struct side to;
+	uint64_t len; /* bytes */
+	bool stable;  /* as in struct scsi_task, for what it writes */
 };
 
 /*
@@ -210,16 +212,18 @@ static bool refuse_field(size_t byte, uint8_t bit, struct scsi_sense *ret_sense)
 			   ret_sense);
 }
 
-static struct volume *find_naa(const struct scsi_nexus *nexus,
-			       const uint8_t *naa)
+/* The LUN of the volume with this name. False: there is none. */
+static bool find_naa(const struct scsi_nexus *nexus, const uint8_t *naa,
+		     unsigned int *ret_lun)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		struct volume *vol = scsi_nexus_volume(nexus, i);
+		const struct volume *vol = scsi_nexus_volume(nexus, i);
 
+		*ret_lun = i;
 		if (vol && !memcmp(vol->info.naa, naa, SCSI_NAA_LEN))
-			return vol;
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 /* True for an NAA designator of a disk, of the length that ours have. */
@@ -230,100 +234,103 @@ static bool names_disk(const uint8_t *d)
 }
 
 static bool find_target(const struct scsi_task *task, size_t at,
-			struct volume **ret_vol, struct scsi_sense *ret_sense)
+			unsigned int *ret_lun, struct scsi_sense *ret_sense)
 {
 	const uint8_t *d = task->buf + at;
-	struct volume *vol;
 
 	if (d[0] != TARGET_IDENTIFICATION)
 		return refuse_code(SCSI_ASC_UNSUPPORTED_TARGET, ret_sense);
 	/* LU ID TYPE is for descriptors that have a LU IDENTIFIER. */
 	if (d[1] & TARGET_NUL)
 		return refuse_field(at + 1, 5, ret_sense);
-	vol = names_disk(d) ? find_naa(task->nexus, d + 8) : NULL;
-	if (!vol)
+	if (!names_disk(d) || !find_naa(task->nexus, d + 8, ret_lun))
 		return copy_refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
 					      SCSI_ASC_COPY_TARGET_UNREACHABLE),
 				   ret_sense);
-	if (wire_get24(d + 29) != vol->block_size)
+	if (wire_get24(d + 29) !=
+	    scsi_nexus_slot(task->nexus, *ret_lun)->block_size)
 		return refuse_field(at + 29, 7, ret_sense);
-	*ret_vol = vol;
 	return true;
 }
 
 /* Resolves the index at @at of a segment descriptor. */
 static bool choose_target(const struct scsi_task *task, size_t at,
-			  struct volume *const *targets, unsigned int cnt,
-			  struct volume **ret_vol, struct scsi_sense *ret_sense)
+			  const unsigned int *targets, unsigned int cnt,
+			  struct side *ret, struct scsi_sense *ret_sense)
 {
 	uint16_t index = wire_get16(task->buf + at);
 
 	if (index != ID_THIS_UNIT && index >= cnt)
 		return refuse_field(at, 7, ret_sense);
-	*ret_vol = index == ID_THIS_UNIT ? task->vol : targets[index];
+	ret->lun = index == ID_THIS_UNIT ? (unsigned int)task->lun
+					 : targets[index];
+	ret->vol = scsi_nexus_slot(task->nexus, ret->lun);
+	ret->epoch = backend_epoch(ret->vol->dev.backend);
 	return true;
 }
 
 /* INFORMATION has no LBA: for a copy it is the residue of the current segment,
  * and VALID is 0 if there is none (SPC-4, EXTENDED COPY). */
-static bool copy_check_range(const struct volume *vol, uint64_t lba,
-			     uint64_t len, struct scsi_sense *ret_sense)
+static bool copy_set_range(struct side *side, uint64_t lba, uint64_t len,
+			   struct scsi_sense *ret_sense)
 {
+	const struct volume *vol = side->vol;
+
+	side->at = lba * vol->block_size;
 	if (lba <= vol->blocks && len / vol->block_size <= vol->blocks - lba)
 		return true;
 	return refuse_code(SCSI_ASC_LBA_OUT_OF_RANGE, ret_sense);
 }
 
-static bool may_write(const struct scsi_nexus *nexus, const struct volume *vol)
+static bool side_is_shut_out(struct scsi_nexus *nexus, const struct side *side,
+			     enum scsi_access access)
 {
-	return scsi_nexus_may_write(nexus, vol) && !volume_is_protected(vol);
+	return scsi_nexus_is_shut_out(nexus, side->vol, side->lun, access);
+}
+
+static bool may_write(const struct scsi_nexus *nexus, const struct side *side)
+{
+	return !side->vol->read_only &&
+	       !scsi_nexus_is_reader(nexus, (int)side->lun) &&
+	       !volume_is_protected(side->vol);
 }
 
 static bool check_segment(struct scsi_nexus *nexus, const struct segment *s,
-			  uint64_t from_lba, uint64_t to_lba, size_t at,
-			  struct scsi_sense *ret_sense)
+			  size_t at, struct scsi_sense *ret_sense)
 {
-	if (!may_write(nexus, s->to))
+	if (!may_write(nexus, &s->to))
 		return copy_refuse(scsi_sense(SCSI_KEY_DATA_PROTECT,
 					      SCSI_ASC_WRITE_PROTECTED),
 				   ret_sense);
-	if (s->len % s->from->block_size || s->len % s->to->block_size)
+	if (s->len % s->from.vol->block_size || s->len % s->to.vol->block_size)
 		return refuse_code(SCSI_ASC_INEXACT_SEGMENT, ret_sense);
 	if (s->len > SCSI_COPY_SEGMENT_MAX)
 		return refuse_field(at + 10, 7, ret_sense);
-	if (scsi_nexus_is_shut_out(nexus, s->from, SCSI_ACCESS_READS) ||
-	    scsi_nexus_is_shut_out(nexus, s->to, SCSI_ACCESS_CHANGES))
+	if (side_is_shut_out(nexus, &s->from, SCSI_ACCESS_READS) ||
+	    side_is_shut_out(nexus, &s->to, SCSI_ACCESS_CHANGES))
 		return copy_refuse(scsi_sense(SCSI_KEY_COPY_ABORTED,
 					      SCSI_ASC_THIRD_PARTY_FAILURE),
 				   ret_sense);
-	return copy_check_range(s->from, from_lba, s->len, ret_sense) &&
-	       copy_check_range(s->to, to_lba, s->len, ret_sense);
+	return true;
 }
 
 /* Must the data for @vol be stable, whatever happens to WCE? Until an initiator
  * has been told of a change, it may assume that the cache is off. A change is
  * announced first, so this checks in the other order. */
 static bool must_be_stable(const struct scsi_nexus *nexus,
-			   const struct volume *vol)
+			   const struct side *side)
 {
-	if (block_writes_through(&vol->dev))
-		return true;
-	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (scsi_nexus_slot(nexus, i) == vol &&
-		    atomic_load(&nexus->ua[i]))
-			return vol->dev.write_cache;
-	}
-	return false;
+	return block_writes_through(&side->vol->dev) ||
+	       (side->vol->dev.write_cache &&
+		atomic_load(&nexus->ua[side->lun]));
 }
 
 /* CAT is for streams; between blocks it changes nothing. */
 static bool read_segment(const struct scsi_task *task, size_t at,
-			 struct volume *const *targets, unsigned int cnt,
+			 const unsigned int *targets, unsigned int cnt,
 			 struct segment *s, struct scsi_sense *ret_sense)
 {
 	const uint8_t *d = task->buf + at;
-	uint64_t from_lba = wire_get64(d + 12);
-	uint64_t to_lba = wire_get64(d + 20);
 
 	if (d[0] != SEGMENT_BLOCKS)
 		return refuse_code(SCSI_ASC_UNSUPPORTED_SEGMENT, ret_sense);
@@ -335,15 +342,12 @@ static bool read_segment(const struct scsi_task *task, size_t at,
 	    !choose_target(task, at + 6, targets, cnt, &s->to, ret_sense))
 		return false;
 	s->len = (uint64_t)wire_get16(d + 10) *
-		 (d[1] & SEGMENT_DC ? s->to : s->from)->block_size;
-	if (!check_segment(task->nexus, s, from_lba, to_lba, at, ret_sense))
-		return false;
-	s->from_at = from_lba * s->from->block_size;
-	s->to_at = to_lba * s->to->block_size;
-	s->from_epoch = backend_epoch(s->from->dev.backend);
-	s->to_epoch = backend_epoch(s->to->dev.backend);
-	s->stable = must_be_stable(task->nexus, s->to);
-	return true;
+		 (d[1] & SEGMENT_DC ? s->to : s->from).vol->block_size;
+	s->stable = must_be_stable(task->nexus, &s->to);
+	return check_segment(task->nexus, s, at, ret_sense) &&
+	       copy_set_range(&s->from, wire_get64(d + 12), s->len,
+			      ret_sense) &&
+	       copy_set_range(&s->to, wire_get64(d + 20), s->len, ret_sense);
 }
 
 /* Checks the lengths of the header, and stores its list identifier and status
@@ -390,7 +394,7 @@ static bool read_header(const struct scsi_task *task, unsigned int *ret_targets,
 static bool copy_read_list(const struct scsi_task *task,
 			   struct scsi_sense *ret_sense)
 {
-	struct volume *targets[SCSI_COPY_TARGETS];
+	unsigned int targets[SCSI_COPY_TARGETS];
 	struct copy *c = copy_of(task);
 	unsigned int target_cnt;
 	size_t at = HEADER_LEN;
@@ -417,7 +421,8 @@ bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol)
 	const struct copy *c = copy_of(task);
 
 	for (unsigned int i = 0; task->copies && i < c->cnt; i++) {
-		if (c->segments[i].from == vol || c->segments[i].to == vol)
+		if (c->segments[i].from.vol == vol ||
+		    c->segments[i].to.vol == vol)
 			return true;
 	}
 	return false;
@@ -460,20 +465,12 @@ static bool copy_next_piece(struct copy *c)
 	return false;
 }
 
-static struct volume *side(const struct copy *c)
+/* What is read or written next. */
+static const struct side *copy_side(const struct copy *c)
 {
 	const struct segment *s = &c->segments[c->next];
 
-	return c->writing ? s->to : s->from;
-}
-
-/* The byte offset of the current piece on the side that is read or written
- * next. */
-static uint64_t side_at(const struct copy *c)
-{
-	const struct segment *s = &c->segments[c->next];
-
-	return (c->writing ? s->to_at : s->from_at) + c->at;
+	return c->writing ? &s->to : &s->from;
 }
 
 static void side_done(struct scsi_task *task)
@@ -521,14 +518,18 @@ static bool copy_blk_done(struct scsi_task *task)
 static bool copy_submit(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
-	const struct segment *s = &c->segments[c->next];
+	const struct side *side = copy_side(c);
+	struct block_cmd *blk = &task->blk;
 
 	scsi_task_blk(task, c->writing ? BLOCK_CMD_WRITE : BLOCK_CMD_READ,
 		      copy_blk_done);
-	scsi_task_blk_at(task, side(c), side_at(c), c->piece);
-	task->blk.bio.io.epoch = c->writing ? s->to_epoch : s->from_epoch;
-	task->blk.fua = c->writing && s->stable;
-	task->blk.buf = task->buf + PIECE_AT;
+	blk->dev = &side->vol->dev;
+	blk->writer = &task->nexus->writers[side->lun];
+	blk->offset = side->at + c->at;
+	blk->len = c->piece;
+	blk->bio.io.epoch = side->epoch;
+	blk->fua = c->writing && c->segments[c->next].stable;
+	blk->buf = task->buf + PIECE_AT;
 	return true;
 }
 
@@ -545,10 +546,12 @@ static void copy_has_blocks(struct block_owner *owner)
 static bool copy_own_blocks(struct scsi_task *task)
 {
 	const struct copy *c = copy_of(task);
+	const struct side *side = copy_side(c);
 
 	return task->blk.owner.state != BLOCK_OWNER_NONE ||
-	       block_own(&task->blk, &side(c)->dev, task->worker, side_at(c),
-			 c->piece, c->writing ? BLOCK_CHANGES : BLOCK_READS,
+	       block_own(&task->blk, &side->vol->dev, task->worker,
+			 side->at + c->at, c->piece,
+			 c->writing ? BLOCK_CHANGES : BLOCK_READS,
 			 copy_has_blocks);
 }
 
@@ -556,19 +559,19 @@ static bool copy_own_blocks(struct scsi_task *task)
 static bool check_side(const struct scsi_task *task, enum scsi_asc *ret_code)
 {
 	const struct copy *c = copy_of(task);
-	struct volume *vol = side(c);
+	const struct side *side = copy_side(c);
 	struct scsi_sense sense;
 
 	*ret_code = SCSI_ASC_THIRD_PARTY_FAILURE;
-	if (scsi_nexus_is_shut_out(task->nexus, vol,
-				   c->writing ? SCSI_ACCESS_CHANGES
-					      : SCSI_ACCESS_READS))
+	if (side_is_shut_out(task->nexus, side,
+			     c->writing ? SCSI_ACCESS_CHANGES
+					: SCSI_ACCESS_READS))
 		return false;
-	if (c->writing && !may_write(task->nexus, vol))
+	if (c->writing && !may_write(task->nexus, side))
 		return false;
 	*ret_code = SCSI_ASC_COPY_TARGET_UNREACHABLE;
-	return !scsi_volume_no_medium(vol, &sense) &&
-	       !scsi_volume_not_ready(vol, &sense);
+	return !scsi_volume_no_medium(side->vol, &sense) &&
+	       !scsi_volume_not_ready(side->vol, &sense);
 }
 
 static bool copy_on(struct scsi_task *task)

@@ -70,10 +70,6 @@ void scsi_task_found_out(struct scsi_task *task);
 void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 		   bool (*next)(struct scsi_task *task));
 
-/* task->blk uses @len bytes from @offset of @vol instead of the command's LBA. */
-void scsi_task_blk_at(struct scsi_task *task, struct volume *vol,
-		      uint64_t offset, uint64_t len);
-
 /* Discards the results of the copies that @nexus has asked LUN @lun for.
  * Thread: any. */
 void scsi_copies_forget(struct scsi_nexus *nexus, unsigned int lun);
@@ -114,13 +110,14 @@ static inline bool scsi_volume_no_medium(const struct volume *vol,
 	return true;
 }
 
-/* True if a reservation keeps @nexus from @access to @vol. */
-bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
-			    enum scsi_access access);
-
-/* True if neither @vol nor an access rule of @nexus is read-only. */
-bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
-			  const struct volume *vol);
+/* True if a reservation keeps @nexus from @access to @vol, its LUN @lun. */
+static inline bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus,
+					  struct volume *vol, unsigned int lun,
+					  enum scsi_access access)
+{
+	return unit_state_conflicts(&vol->state, &nexus->initiator,
+				    &nexus->reserved[lun], access);
+}
 
 /* The unit as the nexus of @task sees it: task->vol->info, or a write-protected
  * copy of it in @copy. */

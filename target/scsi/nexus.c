@@ -246,29 +246,6 @@ void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w)
 	unit_turn_take(reset->vol, w, &reset->turn, reset_turn);
 }
 
-bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus, struct volume *vol,
-			    enum scsi_access access)
-{
-	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (scsi_nexus_slot(nexus, i) == vol)
-			return unit_state_conflicts(
-				&vol->state, &nexus->initiator,
-				&nexus->reserved[i], access);
-	}
-	return true;
-}
-
-bool scsi_nexus_may_write(const struct scsi_nexus *nexus,
-			  const struct volume *vol)
-{
-	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (scsi_nexus_slot(nexus, i) == vol)
-			return !vol->read_only &&
-			       !scsi_nexus_is_reader(nexus, (int)i);
-	}
-	return false;
-}
-
 const struct scsi_disk_info *scsi_task_info(const struct scsi_task *task,
 					    struct scsi_disk_info *copy)
 {

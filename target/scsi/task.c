@@ -291,30 +291,6 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 	blk->done = task_blk_done;
 }
 
-/* The entry of @nexus as a writer of @vol; NULL: it does not see @vol. */
-static flush_writer_ref *task_writer(struct scsi_nexus *nexus,
-				     const struct volume *vol)
-{
-	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
-		if (scsi_nexus_slot(nexus, lun) == vol)
-			return &nexus->writers[lun];
-	}
-	return NULL;
-}
-
-void scsi_task_blk_at(struct scsi_task *task, struct volume *vol,
-		      uint64_t offset, uint64_t len)
-{
-	struct block_cmd *blk = &task->blk;
-
-	blk->offset = offset;
-	blk->len = len;
-	if (vol == task->vol)
-		return;
-	blk->dev = &vol->dev;
-	blk->writer = task_writer(task->nexus, vol);
-}
-
 /* ---- prepare ---- */
 
 static enum scsi_task_verdict task_refuse(struct scsi_task *task,
@@ -391,13 +367,6 @@ static bool check_reader(const struct scsi_task *task,
 	return false;
 }
 
-static bool is_shut_out(const struct scsi_task *task)
-{
-	return unit_state_conflicts(&task->vol->state, &task->nexus->initiator,
-				    &task->nexus->reserved[task->lun],
-				    scsi_cmd_access(&task->cmd));
-}
-
 /* What the initiator may do, and what the unit can do. */
 static enum scsi_task_verdict task_check_cmd(struct scsi_task *task)
 {
@@ -408,7 +377,9 @@ static enum scsi_task_verdict task_check_cmd(struct scsi_task *task)
 
 	if (is_reader && !check_reader(task, &sense))
 		return task_refuse(task, &sense);
-	if (is_shut_out(task)) {
+	if (scsi_nexus_is_shut_out(task->nexus, task->vol,
+				   (unsigned int)task->lun,
+				   scsi_cmd_access(&task->cmd))) {
 		task->status = SCSI_STATUS_RESERVATION_CONFLICT;
 		return SCSI_TASK_OVER;
 	}

@@ -168,9 +168,8 @@ static bool find_range(struct scsi_task *task)
 	uint64_t block_size = task->vol->block_size;
 
 	scsi_task_blk(task, BLOCK_CMD_EXTENT, have_range);
-	scsi_task_blk_at(task, task->vol,
-			 (task->cmd.lba + task->range_len) * block_size,
-			 blocks_left(task) * block_size);
+	task->blk.offset += task->range_len * block_size;
+	task->blk.len = blocks_left(task) * block_size;
 	return true;
 }
 

@@ -110,15 +110,15 @@ FAULTS = [
 
     # -- copies between volumes
     ('copies: a fence does not find them', 'target/scsi/copy.c',
-     'if (c->segments[i].from == vol || c->segments[i].to == vol)',
+     'if (c->segments[i].from.vol == vol ||\n\t\t    '
+     'c->segments[i].to.vol == vol)',
      'if (false)'),
     ('copies: begins one that may use the volume', 'target/scsi/copy.c',
      'return row && row->op == SCSI_OP_EXTENDED_COPY && !task->copies;',
      'return row && false;'),
     ('copies: looks at reservations only once', 'target/scsi/copy.c',
-     'if (scsi_nexus_is_shut_out(task->nexus, vol,\n\t\t\t\t   c->writing',
-     'if (false && scsi_nexus_is_shut_out(task->nexus, vol,\n\t\t\t\t   '
-     'c->writing'),
+     'if (side_is_shut_out(task->nexus, side,\n',
+     'if (false && side_is_shut_out(task->nexus, side,\n'),
     ('copies: no answer to one that was sent to another LUN',
      'target/port/task_mgmt.c',
      ' &&\n\t\t\t       tmf_is_for(part->tm, req)\n', '\n'),
@@ -126,8 +126,8 @@ FAULTS = [
      '\tif (blk->res) {\n\t\tscsi_task_log_blk(task);',
      '\tif (false) {\n\t\tscsi_task_log_blk(task);'),
     ('copies: goes to the source', 'target/scsi/copy.c',
-     'return (c->writing ? s->to_at : s->from_at) + c->at;',
-     'return (s->from_at) + c->at;'),
+     'blk->offset = side->at + c->at;',
+     'blk->offset = c->segments[c->next].from.at + c->at;'),
 
     # -- answers, tags, residuals, credits
     ('answers twice, now and then', 'target/port/request.c',
@@ -208,7 +208,8 @@ FAULTS = [
      'SRP_MULTICHAN_TERMINATED) scsi_nexus_lost(&nexus->scsi);',
      'SRP_MULTICHAN_TERMINATED) ;'),
     ('skips the check of reservations', 'target/scsi/task.c',
-     'if (is_shut_out(task)) {', 'if (false) {'),
+     'if (scsi_nexus_is_shut_out(task->nexus, task->vol,\n',
+     'if (false && scsi_nexus_is_shut_out(task->nexus, task->vol,\n'),
     ('lets others between COMPARE and WRITE', 'target/block/block.c',
      '\t       cmd->kind == BLOCK_CMD_COMPARE_WRITE ||\n', ''),
     ('compares all but the last block', 'target/block/block.c',
