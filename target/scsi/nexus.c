@@ -118,75 +118,73 @@ void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
 	}
 }
 
-static void nexus_tell(struct scsi_nexus *nexus, const struct volume *vol,
-		       uint32_t bits)
+/* Calls @fn for each nexus that sees @vol, or only those of @port, with its LUN. */
+static void nexus_each(struct lun_map *luns, const struct volume *vol,
+		       const struct srp_port_id *port,
+		       void (*fn)(struct scsi_nexus *nexus, unsigned int lun,
+				  const void *arg),
+		       const void *arg)
 {
-	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (scsi_nexus_slot(nexus, i) == vol)
-			atomic_fetch_or(&nexus->ua[i], bits);
+	struct list *it;
+
+	pthread_mutex_lock(&luns->nexuses_lock);
+	list_for_each(it, &luns->nexuses) {
+		struct scsi_nexus *nexus =
+			container_of(it, struct scsi_nexus, node);
+
+		if (port && !srp_port_id_equal(&nexus->initiator, port))
+			continue;
+		for (unsigned int i = 0; i < LUNS_MAX; i++) {
+			if (scsi_nexus_slot(nexus, i) == vol)
+				fn(nexus, i, arg);
+		}
 	}
+	pthread_mutex_unlock(&luns->nexuses_lock);
+}
+
+struct news {
+	const struct scsi_nexus *except;
+	uint32_t bits;
+};
+
+static void nexus_tell(struct scsi_nexus *nexus, unsigned int lun,
+		       const void *arg)
+{
+	const struct news *news = arg;
+
+	if (nexus != news->except)
+		atomic_fetch_or(&nexus->ua[lun], news->bits);
 }
 
 void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
 			   const struct scsi_nexus *except, uint32_t bits)
 {
-	struct list *it;
+	const struct news news = { except, bits };
 
-	pthread_mutex_lock(&luns->nexuses_lock);
-	/* clang does not see that a node is not NULL when @except is NULL. */
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-	list_for_each(it, &luns->nexuses) {
-		struct scsi_nexus *nexus =
-			container_of(it, struct scsi_nexus, node);
-
-		if (nexus != except)
-			nexus_tell(nexus, vol, bits);
-	}
-	pthread_mutex_unlock(&luns->nexuses_lock);
+	nexus_each(luns, vol, /* port= */ NULL, nexus_tell, &news);
 }
 
 void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
 			 const struct srp_port_id *port, uint32_t bits)
 {
-	struct list *it;
+	const struct news news = { .bits = bits };
 
-	pthread_mutex_lock(&luns->nexuses_lock);
-	list_for_each(it, &luns->nexuses) {
-		struct scsi_nexus *nexus =
-			container_of(it, struct scsi_nexus, node);
-
-		if (srp_port_id_equal(&nexus->initiator, port))
-			nexus_tell(nexus, vol, bits);
-	}
-	pthread_mutex_unlock(&luns->nexuses_lock);
+	nexus_each(luns, vol, port, nexus_tell, &news);
 }
 
 /* The lock of the unit must be held. */
-static void allow_removal(struct scsi_nexus *nexus, struct volume *vol)
+static void nexus_allow_removal(struct scsi_nexus *nexus, unsigned int lun,
+				const void *arg)
 {
-	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		if (scsi_nexus_slot(nexus, i) == vol)
-			unit_state_prevent_locked(&vol->state,
-						  &nexus->prevents[i],
-						  /* prevent= */ false);
-	}
+	unit_state_prevent_locked(&scsi_nexus_slot(nexus, lun)->state,
+				  &nexus->prevents[lun], /* prevent= */ false);
 }
 
 void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
 			     const struct srp_port_id *port)
 {
-	struct list *it;
-
 	pthread_mutex_lock(&vol->state.lock);
-	pthread_mutex_lock(&luns->nexuses_lock);
-	list_for_each(it, &luns->nexuses) {
-		struct scsi_nexus *nexus =
-			container_of(it, struct scsi_nexus, node);
-
-		if (srp_port_id_equal(&nexus->initiator, port))
-			allow_removal(nexus, vol);
-	}
-	pthread_mutex_unlock(&luns->nexuses_lock);
+	nexus_each(luns, vol, port, nexus_allow_removal, NULL);
 	pthread_mutex_unlock(&vol->state.lock);
 }
 
@@ -196,21 +194,10 @@ void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
 	scsi_attention_others(luns, vol, /* except= */ NULL, SCSI_UA_LUN_RESET);
 }
 
-static void reset_copies(struct lun_map *luns, const struct volume *vol)
+static void nexus_forget_copies(struct scsi_nexus *nexus, unsigned int lun,
+				const void *arg)
 {
-	struct list *it;
-
-	pthread_mutex_lock(&luns->nexuses_lock);
-	list_for_each(it, &luns->nexuses) {
-		struct scsi_nexus *nexus =
-			container_of(it, struct scsi_nexus, node);
-
-		for (unsigned int i = 0; i < LUNS_MAX; i++) {
-			if (scsi_nexus_slot(nexus, i) == vol)
-				scsi_copies_forget(nexus, i);
-		}
-	}
-	pthread_mutex_unlock(&luns->nexuses_lock);
+	scsi_copies_forget(nexus, lun);
 }
 
 /* An initiator that was told of the reset may already have read the old
@@ -236,7 +223,8 @@ static void reset_turn(struct unit_turn *turn, int err)
 	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
 
 	/* Now, because a copy that the reset has ended left a result, too. */
-	reset_copies(r->luns, r->vol);
+	nexus_each(r->luns, r->vol, /* port= */ NULL, nexus_forget_copies,
+		   NULL);
 	unit_state_set_modes(r->vol, &r->vol->info.mode_saved,
 			     /* save= */ false, reset_changes, reset_changed);
 }
