@@ -418,9 +418,12 @@ static bool copy_read_list(const struct scsi_task *task,
 
 bool scsi_task_touches(const struct scsi_task *task, const struct volume *vol)
 {
-	const struct copy *c = copy_of(task);
+	const struct copy *c;
 
-	for (unsigned int i = 0; task->copies && i < c->cnt; i++) {
+	if (!task->copies)
+		return false;
+	c = copy_of(task);
+	for (unsigned int i = 0; i < c->cnt; i++) {
 		if (c->segments[i].from.vol == vol ||
 		    c->segments[i].to.vol == vol)
 			return true;
