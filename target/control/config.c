@@ -11,9 +11,6 @@
 #include "target/control/config_path.h"
 #include "target/control/config_volume.h"
 
-/* The longest value that is not a volume. */
-#define CONFIG_VALUE_MAX 4096
-
 bool config_refuse(struct config_fault *fault, const char *place,
 		   const char *fmt, ...)
 {
@@ -89,27 +86,29 @@ static const char *config_type_text(const struct option_row *row)
 	}
 }
 
-/* @value as text, as a user would give it to the option. False: it has another
- * type. */
-static bool config_value_text(const struct option_row *row, const json_t *value,
-			      char *buf, size_t len)
+bool config_value_text(const struct option_row *row, const json_t *value,
+		       char text[static CONFIG_VALUE_SIZE], const char *place,
+		       struct config_fault *fault)
 {
 	bool is_number = row->type == OPTION_NUMBER || row->type == OPTION_SIZE;
+	const char *given = json_string_value(value);
+	bool good;
 
-	if (json_is_string(value) &&
-	    json_string_length(value) == strlen(json_string_value(value)) &&
-	    json_string_length(value) < len) {
-		snprintf(buf, len, "%s", json_string_value(value));
-		return true;
-	}
-	if (!is_number || !json_is_integer(value))
-		return false;
-	snprintf(buf, len, "%lld", (long long)json_integer_value(value));
-	return true;
+	*text = '\0';
+	if (row->type == OPTION_FLAG)
+		good = json_is_boolean(value);
+	else if (is_number && json_is_integer(value))
+		good = snprintf(text, CONFIG_VALUE_SIZE, "%lld",
+				(long long)json_integer_value(value)) > 0;
+	else
+		good = given && snprintf(text, CONFIG_VALUE_SIZE, "%s", given) <
+					CONFIG_VALUE_SIZE;
+	return good || config_refuse(fault, place, "'%s' is not %s", row->name,
+				     config_type_text(row));
 }
 
-static json_t *config_canonical(const struct option_row *row,
-				const void *options, const char *text)
+json_t *config_canonical(const struct option_row *row, const void *options,
+			 const char *text)
 {
 	char own[OPTION_TEXT_SIZE];
 	uint64_t size;
@@ -124,26 +123,24 @@ static json_t *config_canonical(const struct option_row *row,
 	return json_string(own);
 }
 
-json_t *config_check_value(const struct option_row *row, const json_t *value,
-			   void *options, const char *place,
-			   struct config_fault *fault)
+/* NULL: refused. A flag that is false becomes json_null(). Parses the value into
+ * @opt. */
+static json_t *config_check_value(const struct option_row *row,
+				  const json_t *value,
+				  struct target_options *opt, const char *place,
+				  struct config_fault *fault)
 {
-	char text[CONFIG_VALUE_MAX];
+	char text[CONFIG_VALUE_SIZE];
 	struct error e;
 
-	if (row->type == OPTION_FLAG && json_is_boolean(value))
+	if (!config_value_text(row, value, text, place, fault))
+		return NULL;
+	if (row->type == OPTION_FLAG)
 		return json_is_true(value) ? json_true() : json_null();
-	if (row->type == OPTION_FLAG ||
-	    !config_value_text(row, value, text, sizeof(text))) {
-		config_refuse(fault, place, "'%s' is not %s", row->name,
-			      config_type_text(row));
-		return NULL;
-	}
-	if (!option_set(row, OPTION_SPEC, options, text, &e)) {
-		config_refuse(fault, place, "%s", e.text);
-		return NULL;
-	}
-	return config_canonical(row, options, text);
+	if (option_set(row, OPTION_SPEC, opt, text, &e))
+		return config_canonical(row, opt, text);
+	config_refuse(fault, place, "%s", e.text);
+	return NULL;
 }
 
 /* ---- the whole ---- */
@@ -239,7 +236,8 @@ static json_t *config_check_list(const struct option_row *row,
 				 struct config_fault *fault)
 {
 	json_t *given = config_elements(row, value);
-	json_t *list = given ? json_array() : NULL;
+	json_t *list = json_array();
+	bool good = true;
 	json_t *from;
 	size_t i;
 
@@ -248,25 +246,19 @@ static json_t *config_check_list(const struct option_row *row,
 		json_t *one;
 
 		snprintf(place, sizeof(place), "%s[%zu]", row->name, i);
-		one = list ? config_check_one(row, from, opt, place, fault)
-			   : NULL;
-		if (one && json_array_append_new(list, one) == 0)
-			continue;
-		if (one)
-			config_no_memory(fault);
-		json_decref(list);
-		json_decref(given);
-		return NULL;
+		one = config_check_one(row, from, opt, place, fault);
+		good = one && (json_array_append_new(list, one) == 0 ||
+			       config_no_memory(fault));
+		if (!good)
+			break;
 	}
 	json_decref(given);
-	if (!list)
-		config_no_memory(fault);
-	if (row->keys == &volume_option_table &&
-	    !config_check_volumes(list, fault)) {
-		json_decref(list);
-		return NULL;
-	}
-	return list;
+	if (row->keys == &volume_option_table)
+		good = good && config_check_volumes(list, fault);
+	if (good)
+		return list;
+	json_decref(list);
+	return NULL;
 }
 
 static bool config_is_default(const struct option_row *row, const json_t *value)
@@ -354,25 +346,20 @@ static bool config_store_one(const struct option_row *row, const json_t *value,
 			     struct target_options *opt,
 			     struct config_fault *fault)
 {
-	char text[32];
+	_cleanup_free_ char *spec = row->keys == &volume_option_table
+					    ? config_volume_spec(value)
+					    : NULL;
+	const char *given = spec ? spec : json_string_value(value);
+	char number[32];
 	struct error e;
-	const char *given = text;
 
-	if (row->keys == &volume_option_table) {
-		_cleanup_free_ char *spec = config_volume_spec(value);
-
-		if (!spec)
-			return config_no_memory(fault);
-		return option_set(row, OPTION_LONG, opt, spec, &e) ||
-		       config_refuse(fault, row->name, "%s", e.text);
-	}
-	if (json_is_string(value))
-		given = json_string_value(value);
-	else
-		snprintf(text, sizeof(text), "%lld",
-			 (long long)json_integer_value(value));
-	return option_set(row, OPTION_LONG, opt,
-			  json_is_true(value) ? NULL : given, &e) ||
+	if (row->keys == &volume_option_table && !spec)
+		return config_no_memory(fault);
+	snprintf(number, sizeof(number), "%lld",
+		 (long long)json_integer_value(value));
+	if (json_is_integer(value))
+		given = number;
+	return option_set(row, OPTION_LONG, opt, given, &e) ||
 	       config_refuse(fault, row->name, "%s", e.text);
 }
 
@@ -380,24 +367,20 @@ bool config_store(const json_t *config, struct target_options *opt,
 		  struct config_fault *fault)
 {
 	const struct option_table *t = &target_option_table;
+	bool good = true;
 
 	for (unsigned int i = 0; i < t->cnt; i++) {
 		const struct option_row *row = &t->rows[i];
-		const json_t *value = json_object_get(config, row->name);
-		size_t cnt = !value		    ? 0
-			     : json_is_array(value) ? json_array_size(value)
-						    : 1;
+		json_t *value = json_object_get(config, row->name);
+		json_t *list = value ? config_elements(row, value) : NULL;
+		json_t *one;
+		size_t k;
 
-		for (size_t k = 0; k < cnt; k++) {
-			if (!config_store_one(row,
-					      json_is_array(value)
-						      ? json_array_get(value, k)
-						      : value,
-					      opt, fault))
-				return false;
-		}
+		json_array_foreach(list, k, one)
+			good = good && config_store_one(row, one, opt, fault);
+		json_decref(list);
 	}
-	return true;
+	return good;
 }
 
 static json_t *config_texts(const char *const *texts, unsigned int cnt)

@@ -73,11 +73,18 @@ bool config_refuse_key(struct config_fault *fault, const char *place,
  * json_decref(). NULL: no memory. */
 json_t *config_elements(const struct option_row *row, const json_t *value);
 
-/* The canonical form of @value for @row, as an element of a list or alone.
- * NULL: refused. A flag that is false has the canonical form json_null().
- * Parses the value into @options. */
-json_t *config_check_value(const struct option_row *row, const json_t *value,
-			   void *options, const char *place,
-			   struct config_fault *fault);
+/* A value that is not a volume is shorter. Bytes. */
+#define CONFIG_VALUE_SIZE 4096
+
+/* @value as text, as a user would give it to the option; of a flag, "". False: refused, as
+ * it has another type. */
+bool config_value_text(const struct option_row *row, const json_t *value,
+		       char text[static CONFIG_VALUE_SIZE], const char *place,
+		       struct config_fault *fault);
+
+/* The canonical form of @text, which option_set() has stored in @options. NULL: no
+ * memory. */
+json_t *config_canonical(const struct option_row *row, const void *options,
+			 const char *text);
 
 #endif

@@ -15,124 +15,239 @@
 
 /* ---- objects to SPECs ---- */
 
-static void config_put_piece(FILE *out, const char *key, const char *value)
+/* A SPEC that is written piece by piece. */
+struct config_spec {
+	FILE *out;
+	char *text;
+	size_t len;
+	struct config_fault *fault; /* NULL: it is canonical: not checked */
+};
+
+static void spec_put(struct config_spec *s, const char *text)
 {
-	for (const char *p = key; *p; p++)
-		fprintf(out, "%s%c", *p == ',' ? "\\" : "", *p);
-	if (!value)
-		return;
-	fputc('=', out);
-	for (const char *p = value; *p; p++)
-		fprintf(out, "%s%c", *p == ',' ? "\\" : "", *p);
+	for (; *text; text++)
+		fprintf(s->out, "%s%c", *text == ',' ? "\\" : "", *text);
 }
 
-static void config_put_value(FILE *out, const char *key, const json_t *value)
+static bool spec_try(const char *text, const char *place,
+		     struct config_fault *fault)
 {
-	char number[32];
+	struct volume_spec *parsed = malloc(sizeof(*parsed));
+	struct error e;
+	bool good = parsed && volume_spec_parse(text, parsed, &e);
 
-	fputc(',', out);
-	snprintf(number, sizeof(number), "%lld",
+	if (!good)
+		config_refuse(fault, place, "%s",
+			      parsed ? e.text : "out of memory");
+	free(parsed);
+	return good;
+}
+
+/* @value: NULL: there is none. What there is so far is parsed, so that an error has
+ * @place. */
+static bool spec_add(struct config_spec *s, const char *key, const char *value,
+		     const char *place)
+{
+	if (s->len)
+		fputc(',', s->out);
+	spec_put(s, key);
+	if (value) {
+		fputc('=', s->out);
+		spec_put(s, value);
+	}
+	fflush(s->out);
+	return !s->fault || spec_try(s->text, place, s->fault);
+}
+
+#define CONFIG_NUMBER_SIZE 32
+
+/* Plugins get texts. *ret_text: NULL: the parameter has no value. */
+static bool config_parameter(const char *key, const json_t *value,
+			     char number[static CONFIG_NUMBER_SIZE],
+			     const char **ret_text, const char *place,
+			     struct config_fault *fault)
+{
+	char at[CONFIG_PLACE_SIZE];
+
+	snprintf(at, sizeof(at), "%.100s.parameters.%.60s", place, key);
+	snprintf(number, CONFIG_NUMBER_SIZE, "%lld",
 		 (long long)json_integer_value(value));
-	config_put_piece(out, key,
-			 json_is_true(value)	 ? NULL
-			 : json_is_string(value) ? json_string_value(value)
-						 : number);
+	*ret_text = json_is_integer(value) ? number : json_string_value(value);
+	if (option_find(&volume_option_table, OPTION_SPEC, key, strlen(key)))
+		return config_refuse(fault, at,
+				     "'%s' is an option of volumes, and no "
+				     "parameter of a plugin",
+				     key);
+	if (json_is_null(value))
+		return config_refuse(fault, at,
+				     "parameter '%.64s' is given twice, or "
+				     "null",
+				     key);
+	if (!*key || strchr(key, '=') || (!*ret_text && !json_is_true(value)))
+		return config_refuse(fault, at,
+				     "parameter '%.64s' is not a text or a "
+				     "number",
+				     key);
+	return true;
 }
 
-static void config_put_parameters(FILE *out, const json_t *parameters)
+static bool config_is_parameters(const json_t *parameters, const char *place,
+				 struct config_fault *fault)
 {
+	return json_is_object(parameters) ||
+	       config_refuse(fault, place,
+			     "'parameters' is not an object: "
+			     "{\"KEY\": \"VALUE\", ...}");
+}
+
+/* @owner is the volume, or a layer. */
+static bool spec_add_parameters(struct config_spec *s, const json_t *owner,
+				const char *place)
+{
+	json_t *parameters = json_object_get(owner, CONFIG_PARAMETERS);
+	char number[CONFIG_NUMBER_SIZE];
+	const char *key;
+	const char *text;
+	json_t *value;
+
+	if (parameters && !config_is_parameters(parameters, place, s->fault))
+		return false;
+	json_object_foreach(parameters, key, value) {
+		if (!config_parameter(key, value, number, &text, place,
+				      s->fault) ||
+		    !spec_add(s, key, text, place))
+			return false;
+	}
+	return true;
+}
+
+static bool spec_add_layer(struct config_spec *s, const json_t *layer,
+			   const char *place)
+{
+	const json_t *plugin = json_is_object(layer)
+				       ? json_object_get(layer, CONFIG_PLUGIN)
+				       : layer;
+	size_t known = !!plugin + !!json_object_get(layer, CONFIG_PARAMETERS);
+
+	if (!json_is_string(plugin) ||
+	    (json_is_object(layer) && json_object_size(layer) != known))
+		return config_refuse(s->fault, place,
+				     "'layer' is not the name of a plugin, or "
+				     "{\"plugin\": NAME, \"parameters\": "
+				     "{...}}");
+	return spec_add(s, CONFIG_LAYER, json_string_value(plugin), place) &&
+	       spec_add_parameters(s, layer, place);
+}
+
+static bool spec_add_value(struct config_spec *s, const struct option_row *row,
+			   const json_t *value, const char *place)
+{
+	char text[CONFIG_VALUE_SIZE];
+
+	if (!strcmp(row->name, CONFIG_LAYER))
+		return spec_add_layer(s, value, place);
+	if (row->type == OPTION_FLAG && json_is_false(value))
+		return true;
+	return config_value_text(row, value, text, place, s->fault) &&
+	       spec_add(s, row->name, row->type == OPTION_FLAG ? NULL : text,
+			place);
+}
+
+static bool spec_add_key(struct config_spec *s, const char *key,
+			 const json_t *value, const char *place)
+{
+	const struct option_row *row = option_find(
+		&volume_option_table, OPTION_SPEC, key, strlen(key));
+	char at[CONFIG_PLACE_SIZE + 32];
+	bool good = true;
+	json_t *list;
+	json_t *one;
+	size_t i;
+
+	if (!row)
+		return config_refuse_key(s->fault, place, &volume_option_table,
+					 key);
+	if (!row->again || !json_is_array(value))
+		return spec_add_value(s, row, value, place);
+	list = config_elements(row, value);
+	json_array_foreach(list, i, one) {
+		snprintf(at, sizeof(at), "%s[%zu]", place, i);
+		good = good && spec_add_value(s, row, one, at);
+	}
+	json_decref(list);
+	return good;
+}
+
+static bool spec_add_volume(struct config_spec *s, const json_t *vol,
+			    const char *place)
+{
+	const json_t *store = json_object_get(vol, CONFIG_STORE);
+	char at[CONFIG_PLACE_SIZE];
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)(uintptr_t)parameters, key, value)
-		config_put_value(out, key, value);
+	if (!json_is_string(store))
+		return config_refuse(s->fault, place,
+				     "a volume needs 'store': a path, "
+				     "\"ram:SIZE\", \"null:SIZE\" or "
+				     "\"PLUGIN:LOCATION\"");
+	/* Parameters belong to the plugin before them. */
+	if (!spec_add(s, json_string_value(store), NULL, place) ||
+	    !spec_add_parameters(s, vol, place))
+		return false;
+	json_object_foreach((json_t *)(uintptr_t)vol, key, value) {
+		if (!strcmp(key, CONFIG_STORE) ||
+		    !strcmp(key, CONFIG_PARAMETERS))
+			continue;
+		snprintf(at, sizeof(at), "%.120s.%.60s", place, key);
+		if (!spec_add_key(s, key, value, at))
+			return false;
+	}
+	return true;
 }
 
-static void config_put_layer(FILE *out, const json_t *layer)
+/* The SPEC of @vol, to be freed. NULL: refused, or no memory. */
+static char *config_spec_of(const json_t *vol, const char *place,
+			    struct config_fault *fault)
 {
-	config_put_value(out, CONFIG_LAYER,
-			 json_object_get(layer, CONFIG_PLUGIN));
-	config_put_parameters(out, json_object_get(layer, CONFIG_PARAMETERS));
-}
+	struct config_spec s = { .fault = fault };
+	bool good;
 
-static void config_put_row(FILE *out, const struct option_row *row,
-			   const json_t *value)
-{
-	size_t i;
-	json_t *one;
-
-	if (!json_is_array(value)) {
-		if (value)
-			config_put_value(out, row->name, value);
-		return;
+	s.out = open_memstream(&s.text, &s.len);
+	if (!s.out) {
+		if (fault)
+			config_refuse(fault, place, "out of memory");
+		return NULL;
 	}
-	json_array_foreach((json_t *)(uintptr_t)value, i, one) {
-		if (!strcmp(row->name, CONFIG_LAYER))
-			config_put_layer(out, one);
-		else
-			config_put_value(out, row->name, one);
-	}
+	good = spec_add_volume(&s, vol, place);
+	if (fclose(s.out) == 0 && good)
+		return s.text;
+	free(s.text);
+	return NULL;
 }
 
 char *config_volume_spec(const json_t *vol)
 {
-	const struct option_table *t = &volume_option_table;
-	char *spec = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&spec, &len);
-
-	if (!out)
-		return NULL;
-	config_put_piece(out,
-			 json_string_value(json_object_get(vol, CONFIG_STORE)),
-			 NULL);
-	/* Parameters belong to the plugin before them. */
-	config_put_parameters(out, json_object_get(vol, CONFIG_PARAMETERS));
-	for (unsigned int i = 0; i < t->cnt; i++)
-		config_put_row(out, &t->rows[i],
-			       json_object_get(vol, t->rows[i].name));
-	if (fclose(out) == 0)
-		return spec;
-	free(spec);
-	return NULL;
+	return config_spec_of(vol, "", /* fault= */ NULL);
 }
 
 /* ---- SPECs to objects ---- */
 
-/* The next piece of a SPEC, in @buf, without backslashes. */
-static void config_next_piece(const char **spec, char *buf)
-{
-	const char *s = *spec;
-
-	while (*s && *s != ',') {
-		if (s[0] == '\\' && s[1] == ',')
-			s++;
-		*buf++ = *s++;
-	}
-	*buf = '\0';
-	*spec = *s ? s + 1 : NULL;
-}
-
 static json_t *config_piece_value(const struct option_row *row,
 				  const char *value)
 {
-	static struct volume_spec none;
 	struct volume_spec *spec;
-	char text[OPTION_TEXT_SIZE];
 	json_t *is;
 
 	if (!value)
 		return json_true();
 	if (row->type != OPTION_NUMBER && row->type != OPTION_SIZE)
 		return json_string(value);
-	spec = malloc(sizeof(*spec));
+	spec = calloc(1, sizeof(*spec));
 	if (!spec)
 		return NULL;
-	*spec = none;
-	is = option_set(row, OPTION_SPEC, spec, value, NULL) &&
-			     option_get(row, spec, text)
-		     ? json_integer(row->choices ? (json_int_t)spec->block_size
-						 : strtoll(text, NULL, 10))
+	is = option_set(row, OPTION_SPEC, spec, value, NULL)
+		     ? config_canonical(row, spec, value)
 		     : json_string(value);
 	free(spec);
 	return is;
@@ -156,7 +271,7 @@ static void config_take_parameter(json_t *owner, const char *key,
 {
 	json_t *in = config_get_or_make(owner, CONFIG_PARAMETERS, json_object);
 
-	/* Given twice: config_check_parameters() refuses it. */
+	/* Given twice: config_parameter() refuses it. */
 	if (json_object_get(in, key))
 		json_object_set_new(in, key, json_null());
 	else
@@ -203,16 +318,17 @@ static void config_drop_defaults(json_t *vol)
 
 json_t *config_volume_from_spec(const char *spec)
 {
-	_cleanup_free_ char *piece = malloc(strlen(spec) + 1);
+	const size_t len = strlen(spec) + 1;
+	_cleanup_free_ char *piece = malloc(len);
 	json_t *vol = piece ? json_object() : NULL;
 	json_t *owner = vol;
 
 	if (!vol)
 		return NULL;
-	config_next_piece(&spec, piece);
+	volume_spec_next_piece(&spec, piece, len);
 	json_object_set_new(vol, CONFIG_STORE, json_string(piece));
 	while (spec) {
-		config_next_piece(&spec, piece);
+		volume_spec_next_piece(&spec, piece, len);
 		owner = config_take_piece(vol, owner, piece);
 	}
 	config_drop_defaults(vol);
@@ -221,244 +337,51 @@ json_t *config_volume_from_spec(const char *spec)
 
 /* ---- checking ---- */
 
-/* Parses one piece alone, so that an error has a place. */
-static bool config_try_spec(const char *spec, const char *place,
-			    struct config_fault *fault)
-{
-	struct volume_spec *parsed = malloc(sizeof(*parsed));
-	struct error e;
-	bool good = parsed && volume_spec_parse(spec, parsed, &e);
-
-	if (!good)
-		config_refuse(fault, place, "%s",
-			      parsed ? e.text : "out of memory");
-	free(parsed);
-	return good;
-}
-
-static bool config_try(const json_t *vol, const char *place,
-		       struct config_fault *fault)
-{
-	_cleanup_free_ char *spec = config_volume_spec(vol);
-
-	if (!spec)
-		return config_refuse(fault, place, "out of memory");
-	return config_try_spec(spec, place, fault);
-}
-
-static bool config_check_parameters(const json_t *parameters, const char *place,
-				    struct config_fault *fault)
-{
-	char at[CONFIG_PLACE_SIZE];
-	const char *key;
-	json_t *value;
-
-	if (!json_is_object(parameters))
-		return config_refuse(fault, place,
-				     "'parameters' is not an object: "
-				     "{\"KEY\": \"VALUE\", ...}");
-	json_object_foreach((json_t *)(uintptr_t)parameters, key, value) {
-		snprintf(at, sizeof(at), "%.100s.parameters.%.60s", place, key);
-		if (option_find(&volume_option_table, OPTION_SPEC, key,
-				strlen(key)))
-			return config_refuse(
-				fault, at,
-				"'%s' is an option of volumes, and "
-				"no parameter of a plugin",
-				key);
-		if (json_is_null(value))
-			return config_refuse(fault, at,
-					     "parameter '%.64s' is given "
-					     "twice, or null",
-					     key);
-		if (!*key || strchr(key, '=') ||
-		    (!json_is_string(value) && !json_is_integer(value) &&
-		     !json_is_true(value)))
-			return config_refuse(fault, at,
-					     "parameter '%.64s' is not a text "
-					     "or a number",
-					     key);
-	}
-	return true;
-}
-
-/* Turns numbers into texts, because plugins get texts. */
-static json_t *config_copy_parameters(const json_t *from)
-{
-	json_t *to = json_object();
-	char number[32];
-	const char *key;
-	json_t *value;
-
-	json_object_foreach((json_t *)(uintptr_t)from, key, value) {
-		snprintf(number, sizeof(number), "%lld",
-			 (long long)json_integer_value(value));
-		json_object_set_new(to, key,
-				    json_is_integer(value) ? json_string(number)
-							   : json_copy(value));
-	}
-	return to;
-}
-
 json_t *config_check_plugin(const json_t *parameters, const char *place,
 			    struct config_fault *fault)
 {
-	return config_check_parameters(parameters, place, fault)
-		       ? config_copy_parameters(parameters)
-		       : NULL;
-}
-
-static json_t *config_check_layer(const json_t *from, const char *place,
-				  struct config_fault *fault)
-{
-	const json_t *plugin = json_is_object(from)
-				       ? json_object_get(from, CONFIG_PLUGIN)
-				       : from;
-	const json_t *parameters = json_object_get(from, CONFIG_PARAMETERS);
-	size_t known = !!plugin + !!parameters;
-	json_t *to;
-
-	if (!json_is_string(plugin) ||
-	    (json_is_object(from) && json_object_size(from) != known)) {
-		config_refuse(fault, place,
-			      "'layer' is not the name of a plugin, or "
-			      "{\"plugin\": NAME, \"parameters\": {...}}");
-		return NULL;
-	}
-	if (parameters && !config_check_parameters(parameters, place, fault))
-		return NULL;
-	to = json_pack("{ss}", CONFIG_PLUGIN, json_string_value(plugin));
-	if (parameters && json_object_size(parameters))
-		json_object_set_new(to, CONFIG_PARAMETERS,
-				    config_copy_parameters(parameters));
-	return to;
-}
-
-/* Sets one element, or the value, of @row in @vol, and parses the result. */
-static bool config_add_value(json_t *vol, const struct option_row *row,
-			     const json_t *value, struct volume_spec *scratch,
-			     const char *place, struct config_fault *fault)
-{
-	json_t *is =
-		!strcmp(row->name, CONFIG_LAYER)
-			? config_check_layer(value, place, fault)
-			: config_check_value(row, value, scratch, place, fault);
-
-	if (!is)
-		return false;
-	if (json_is_null(is))
-		return true;
-	if (row->again)
-		json_array_append_new(
-			config_get_or_make(vol, row->name, json_array), is);
-	else
-		json_object_set_new(vol, row->name, is);
-	return config_try(vol, place, fault);
-}
-
-static bool config_add_key(json_t *vol, const char *key, const json_t *value,
-			   struct volume_spec *scratch, const char *place,
-			   struct config_fault *fault)
-{
-	const struct option_row *row = option_find(
-		&volume_option_table, OPTION_SPEC, key, strlen(key));
-	char at[CONFIG_PLACE_SIZE + 32];
-	bool good = true;
-	json_t *list;
-	json_t *one;
-	size_t i;
-
-	if (!row)
-		return config_refuse_key(fault, place, &volume_option_table,
-					 key);
-	if (!row->again || !json_is_array(value))
-		return config_add_value(vol, row, value, scratch, place, fault);
-	list = config_elements(row, value);
-	json_array_foreach(list, i, one) {
-		snprintf(at, sizeof(at), "%s[%zu]", place, i);
-		good = good &&
-		       config_add_value(vol, row, one, scratch, at, fault);
-	}
-	json_decref(list);
-	return good;
-}
-
-static bool config_add_keys(json_t *vol, const json_t *from, const char *place,
-			    struct config_fault *fault)
-{
-	struct volume_spec *scratch = calloc(1, sizeof(*scratch));
-	char at[CONFIG_PLACE_SIZE];
-	bool good = scratch;
+	char number[CONFIG_NUMBER_SIZE];
+	json_t *to = json_object();
 	const char *key;
+	const char *text;
 	json_t *value;
+	bool good = config_is_parameters(parameters, place, fault);
 
-	if (!good)
-		return config_refuse(fault, place, "out of memory");
-	/* Checks which other options some options need. */
-	scratch->store = &backend_file;
-	json_object_foreach((json_t *)(uintptr_t)from, key, value) {
-		if (!strcmp(key, CONFIG_STORE) ||
-		    !strcmp(key, CONFIG_PARAMETERS))
-			continue;
-		snprintf(at, sizeof(at), "%.120s.%.60s", place, key);
-		good = config_add_key(vol, key, value, scratch, at, fault);
+	json_object_foreach((json_t *)(uintptr_t)parameters, key, value) {
+		good = config_parameter(key, value, number, &text, place,
+					fault);
 		if (!good)
 			break;
+		json_object_set_new(to, key,
+				    text ? json_string(text) : json_true());
 	}
-	free(scratch);
-	return good;
-}
-
-static json_t *config_check_object(const json_t *from, const char *place,
-				   struct config_fault *fault)
-{
-	const json_t *store = json_object_get(from, CONFIG_STORE);
-	const json_t *parameters = json_object_get(from, CONFIG_PARAMETERS);
-	json_t *vol = json_object();
-	bool good = false;
-
-	if (!json_is_string(store))
-		config_refuse(fault, place,
-			      "a volume needs 'store': a path, \"ram:SIZE\", "
-			      "\"null:SIZE\" or \"PLUGIN:LOCATION\"");
-	else
-		good = json_object_set(vol, CONFIG_STORE,
-				       (json_t *)(uintptr_t)store) == 0 &&
-		       config_try(vol, place, fault);
-	if (good && parameters) {
-		good = config_check_parameters(parameters, place, fault);
-		if (good && json_object_size(parameters))
-			json_object_set_new(vol, CONFIG_PARAMETERS,
-					    config_copy_parameters(parameters));
-		good = good && config_try(vol, place, fault);
-	}
-	good = good && config_add_keys(vol, from, place, fault);
-	if (good) {
-		config_drop_defaults(vol);
-		return vol;
-	}
-	json_decref(vol);
+	if (good)
+		return to;
+	json_decref(to);
 	return NULL;
 }
 
+/* An object is written as a SPEC, which is its canonical form in other words. */
 json_t *config_check_volume(const json_t *from, const char *place,
 			    struct config_fault *fault)
 {
-	const char *spec = json_string_value(from);
+	const char *given = json_string_value(from);
+	_cleanup_free_ char *spec = NULL;
 	json_t *vol;
 	json_t *to;
 
-	if (json_is_object(from))
-		return config_check_object(from, place, fault);
-	if (spec && json_string_length(from) == strlen(spec)) {
-		if (!config_try_spec(spec, place, fault))
-			return NULL;
-		vol = config_volume_from_spec(spec);
-		to = config_check_object(vol, place, fault);
-		json_decref(vol);
-		return to;
+	if (json_is_object(from)) {
+		spec = config_spec_of(from, place, fault);
+		return spec ? config_volume_from_spec(spec) : NULL;
 	}
-	config_refuse(fault, place,
-		      "a volume is a SPEC, or an object: {\"store\": ...}");
-	return NULL;
+	if (!given)
+		config_refuse(fault, place,
+			      "a volume is a SPEC, or an object: {\"store\": "
+			      "...}");
+	if (!given || !spec_try(given, place, fault))
+		return NULL;
+	vol = config_volume_from_spec(given);
+	to = vol ? config_check_volume(vol, place, fault) : NULL;
+	json_decref(vol);
+	return to;
 }

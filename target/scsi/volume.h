@@ -64,6 +64,11 @@ extern const struct option_table volume_option_table; /* base/option.h */
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       struct error *e);
 
+/* Copies the text up to the next comma that has no backslash before it, without
+ * backslashes, and moves *text past that comma. *text is NULL after the last piece.
+ * False: it is longer than @len. */
+bool volume_spec_next_piece(const char **text, char *buf, size_t len);
+
 /* True if @store, what a SPEC begins with, begins with a path: of a file, a block device, or
  * a plugin. */
 bool volume_store_is_path(const char *store);

@@ -16,11 +16,7 @@ struct parse {
 	struct error *e;
 };
 
-/*
- * Copies the text up to the next comma that has no backslash before it, and moves
- * *text past that comma. *text is NULL after the last piece. False: too long.
- */
-static bool spec_next_piece(const char **text, char *buf, size_t len)
+bool volume_spec_next_piece(const char **text, char *buf, size_t len)
 {
 	const char *s = *text;
 	size_t n = 0;
@@ -388,12 +384,12 @@ bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 	char piece[sizeof(spec.path)];
 
 	option_defaults(&volume_option_table, &spec);
-	if (!spec_next_piece(&text, piece, sizeof(piece)))
+	if (!volume_spec_next_piece(&text, piece, sizeof(piece)))
 		return error_refuse(e, "the path is too long");
 	if (!set_store(&p, piece))
 		return false;
 	while (text) {
-		if (!spec_next_piece(&text, piece, sizeof(piece)))
+		if (!volume_spec_next_piece(&text, piece, sizeof(piece)))
 			return error_refuse(e, "an option is too long");
 		if (!spec_set_option(&p, piece))
 			return false;
