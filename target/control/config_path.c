@@ -10,6 +10,17 @@
 #include "base/cleanup.h"
 #include "target/options.h"
 
+/* NULL: no memory. */
+static char *path_join(const char *dir, const char *path)
+{
+	char *whole;
+
+	return asprintf(&whole, "%s%s%s", dir, strcmp(dir, "/") ? "/" : "",
+			path) < 0
+		       ? NULL
+		       : whole;
+}
+
 static int path_set_absolute(json_t *owner, const char *key, const char *dir)
 {
 	const char *path = json_string_value(json_object_get(owner, key));
@@ -17,9 +28,7 @@ static int path_set_absolute(json_t *owner, const char *key, const char *dir)
 
 	if (!path || *path == '/')
 		return 0;
-	if (asprintf(&whole, "%s%s%s", dir, strcmp(dir, "/") ? "/" : "", path) <
-	    0)
-		whole = NULL;
+	whole = path_join(dir, path);
 	if (!whole || json_object_set_new(owner, key, json_string(whole)))
 		return -ENOMEM;
 	return 0;
@@ -85,29 +94,21 @@ int config_make_volume_absolute(json_t *vol, const char *dir)
 	return path_set(vol, dir, path_set_volume);
 }
 
-char *config_dir_of(const char *path)
-{
-	_cleanup_free_ char *here = *path == '/' ? NULL : getcwd(NULL, 0);
-	const char *slash = strrchr(path, '/');
-	int len = slash ? (int)(slash - path) : 0;
-	char *dir;
-
-	if (*path == '/')
-		return strndup(path, len ? (size_t)len : 1);
-	if (!here ||
-	    asprintf(&dir, "%s%s%.*s", here, len ? "/" : "", len, path) < 0)
-		return NULL;
-	return dir;
-}
-
 char *config_path_of(const char *path)
 {
-	_cleanup_free_ char *dir = config_dir_of(path);
-	const char *slash = strrchr(path, '/');
-	char *whole;
+	_cleanup_free_ char *here = *path == '/' ? NULL : getcwd(NULL, 0);
 
-	if (!dir || asprintf(&whole, "%s%s%s", dir, strcmp(dir, "/") ? "/" : "",
-			     slash ? slash + 1 : path) < 0)
-		return NULL;
-	return whole;
+	if (*path == '/')
+		return strdup(path);
+	return here ? path_join(here, path) : NULL;
+}
+
+char *config_dir_of(const char *path)
+{
+	char *dir = config_path_of(path);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (slash)
+		slash[slash == dir] = '\0';
+	return dir;
 }
