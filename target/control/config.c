@@ -261,7 +261,7 @@ static json_t *config_check_list(const struct option_row *row,
 	return NULL;
 }
 
-static bool config_is_default(const struct option_row *row, const json_t *value)
+bool config_is_default(const struct option_row *row, const json_t *value)
 {
 	char text[OPTION_TEXT_SIZE];
 	const char *dflt = option_default_text(row, text);

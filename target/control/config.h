@@ -82,6 +82,9 @@ bool config_value_text(const struct option_row *row, const json_t *value,
 		       char text[static CONFIG_VALUE_SIZE], const char *place,
 		       struct config_fault *fault);
 
+/* Whether the canonical form leaves it out. */
+bool config_is_default(const struct option_row *row, const json_t *value);
+
 /* The canonical form of @text, which option_set() has stored in @options. NULL: no
  * memory. */
 json_t *config_canonical(const struct option_row *row, const void *options,

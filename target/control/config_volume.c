@@ -284,6 +284,7 @@ static json_t *config_take_piece(json_t *vol, json_t *owner, char *piece)
 	char *value = strchr(piece, '=');
 	const struct option_row *row;
 	json_t *list;
+	json_t *one;
 
 	if (value)
 		*value++ = '\0';
@@ -294,8 +295,10 @@ static json_t *config_take_piece(json_t *vol, json_t *owner, char *piece)
 		return owner;
 	}
 	if (!row->again) {
-		json_object_set_new(vol, row->name,
-				    config_piece_value(row, value));
+		one = config_piece_value(row, value);
+		if (!config_is_default(row, one))
+			json_object_set(vol, row->name, one);
+		json_decref(one);
 		return owner;
 	}
 	list = config_get_or_make(vol, row->name, json_array);
@@ -305,15 +308,6 @@ static json_t *config_take_piece(json_t *vol, json_t *owner, char *piece)
 	}
 	json_array_append_new(list, json_pack("{ss}", CONFIG_PLUGIN, value));
 	return json_array_get(list, json_array_size(list) - 1);
-}
-
-/* Omits defaults, as config_check() does. */
-static void config_drop_defaults(json_t *vol)
-{
-	const json_t *size = json_object_get(vol, "block-size");
-
-	if (size && json_integer_value(size) == 512)
-		json_object_del(vol, "block-size");
 }
 
 json_t *config_volume_from_spec(const char *spec)
@@ -331,7 +325,6 @@ json_t *config_volume_from_spec(const char *spec)
 		volume_spec_next_piece(&spec, piece, len);
 		owner = config_take_piece(vol, owner, piece);
 	}
-	config_drop_defaults(vol);
 	return vol;
 }
 
