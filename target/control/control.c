@@ -54,7 +54,8 @@ struct control_conn {
 
 struct control {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	bool made_dir; /* of the path */
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	bool made_dir;
 	bool bound;
 	int fd;
 	int stop_fd; /* eventfd: ends the accepting thread */
@@ -82,18 +83,8 @@ static int control_fail(struct error *e, const char *path, int err)
 
 static int control_make_dir(struct control *c)
 {
-	char copy[sizeof(c->path)];
-
-	memcpy(copy, c->path, sizeof(copy));
-	c->made_dir = mkdir(dirname(copy), 0755) == 0;
+	c->made_dir = mkdir(c->dir, 0755) == 0;
 	return c->made_dir || errno == EEXIST ? 0 : -errno;
-}
-
-/* The directory may have other files by now. The sandbox allows no rmdir(). */
-static void control_remove_dir(struct control *c)
-{
-	if (c->made_dir)
-		unlinkat(AT_FDCWD, dirname(c->path), AT_REMOVEDIR);
 }
 
 /*
@@ -104,19 +95,14 @@ static void control_remove_dir(struct control *c)
  */
 static int control_lock_dir(const struct control *c)
 {
+	int fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char who[FILE_LOCK_NAME_MAX];
-	char copy[sizeof(c->path)];
-	const char *dir;
 	pid_t pid = 0;
-	int fd;
 
-	memcpy(copy, c->path, sizeof(copy));
-	dir = dirname(copy);
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && file_lock_take(fd, dir, /* shared= */ false,
+	if (fd >= 0 && file_lock_take(fd, c->dir, /* shared= */ false,
 				      FILE_LOCK_ALIVE_MS, &pid) == -EBUSY)
-		log_warn("%s: locked by %s; not waiting for it any longer", dir,
-			 file_lock_name(pid, who));
+		log_warn("%s: locked by %s; not waiting for it any longer",
+			 c->dir, file_lock_name(pid, who));
 	return fd;
 }
 
@@ -196,11 +182,14 @@ static int control_bind_once(struct control *c, const char *owner)
 
 static int control_bind(struct control *c, const char *path, const char *owner)
 {
+	char copy[sizeof(c->path)];
 	int err = -ENOENT;
 
 	if (strlen(path) >= sizeof(c->path))
 		return -ENAMETOOLONG;
 	strcpy(c->path, path);
+	strcpy(copy, path);
+	strcpy(c->dir, dirname(copy));
 	for (int i = 0; i < CONTROL_BIND_TRIES && err == -ENOENT; i++)
 		err = control_bind_once(c, owner);
 	return err;
@@ -777,7 +766,9 @@ bool control_destroy(struct control *c, unsigned int last_ms)
 		close(c->stop_fd);
 	if (c->poke_fd >= 0)
 		close(c->poke_fd);
-	control_remove_dir(c);
+	/* It may have other files by now. The sandbox allows no rmdir(). */
+	if (c->made_dir)
+		unlinkat(AT_FDCWD, c->dir, AT_REMOVEDIR);
 	free(c);
 	return true;
 }
