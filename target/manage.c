@@ -257,9 +257,21 @@ bool manage_is_added(const struct manage *m, const char *key, const json_t *one)
 	return false;
 }
 
-json_t *manage_find(const struct manage *m, const char *name)
+bool manage_list_has(const json_t *list, const json_t *one)
 {
-	json_t *vols = json_object_get(m->config, "backing");
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)list, i, other) {
+		if (json_equal(other, one))
+			return true;
+	}
+	return false;
+}
+
+json_t *manage_find_in(const json_t *config, const char *name)
+{
+	json_t *vols = json_object_get(config, "backing");
 	json_t *vol;
 	size_t i;
 
@@ -268,6 +280,11 @@ json_t *manage_find(const struct manage *m, const char *name)
 			return vol;
 	}
 	return NULL;
+}
+
+json_t *manage_find(const struct manage *m, const char *name)
+{
+	return manage_find_in(m->config, name);
 }
 
 struct volume *manage_served(const struct manage *m, const char *name)

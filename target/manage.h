@@ -104,6 +104,9 @@ bool manage_is_added(const struct manage *m, const char *key,
 
 /* True if @name is the name of the volume @vol of a configuration. */
 bool manage_is_named(const json_t *vol, const char *name);
+/* The volume of that name in @config; NULL: none. */
+json_t *manage_find_in(const json_t *config, const char *name);
+bool manage_list_has(const json_t *list, const json_t *one);
 
 /* Writes "volume 'a'", or "target" if @volume is NULL, into @buf, which it returns. */
 const char *manage_label(const char *volume,

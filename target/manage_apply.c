@@ -223,21 +223,9 @@ static bool apply_is_live(const struct apply *a, const char *key)
 	       (!strcmp(key, "listen") && json_object_get(a->want, key));
 }
 
-static bool apply_list_has(const json_t *list, const json_t *one)
-{
-	const json_t *other;
-	size_t i;
-
-	json_array_foreach((json_t *)(uintptr_t)list, i, other) {
-		if (json_equal(other, one))
-			return true;
-	}
-	return false;
-}
-
 static void apply_list_add(json_t *list, const json_t *one)
 {
-	if (!apply_list_has(list, one))
+	if (!manage_list_has(list, one))
 		json_array_append(list, (json_t *)(uintptr_t)one);
 }
 
@@ -250,7 +238,7 @@ static bool apply_same_set(const json_t *one, const json_t *two)
 	if (json_array_size(one) != json_array_size(two))
 		return false;
 	json_array_foreach((json_t *)(uintptr_t)one, i, element) {
-		if (!apply_list_has(two, element))
+		if (!manage_list_has(two, element))
 			return false;
 	}
 	return true;
@@ -265,7 +253,7 @@ static void apply_keep_added(struct apply *a, const char *key, json_t *all)
 	size_t i;
 
 	json_array_foreach(json_object_get(a->m->added, key), i, one) {
-		if (apply_list_has(have, one))
+		if (manage_list_has(have, one))
 			apply_list_add(all, one);
 	}
 }

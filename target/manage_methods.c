@@ -193,14 +193,8 @@ static void method_add_rules(json_t *vol, const json_t *config)
 {
 	const char *name = json_string_value(json_object_get(vol, "name"));
 	json_t *rules = json_object_get(config, "allow");
-	json_t *own = NULL;
-	json_t *other;
-	size_t i;
+	json_t *own = json_object_get(manage_find_in(config, name), "allow");
 
-	json_array_foreach(json_object_get(config, "backing"), i, other) {
-		if (manage_is_named(other, name))
-			own = json_object_get(other, "allow");
-	}
 	json_object_set(vol, "allow", own ? own : rules);
 	json_object_set_new(vol, "follows_target", json_boolean(!own));
 }

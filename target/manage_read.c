@@ -51,14 +51,11 @@ static void *read_main(void *arg)
 
 static int read_start(struct read_job *job)
 {
-	pthread_attr_t attr;
 	pthread_t thread;
-	int err;
+	int err = pthread_create(&thread, NULL, read_main, job);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, read_main, job);
-	pthread_attr_destroy(&attr);
+	if (!err)
+		pthread_detach(thread);
 	return err;
 }
 

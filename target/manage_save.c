@@ -231,18 +231,6 @@ static bool save_has_no_conflict(const struct manage *m, struct manage_fault *f)
 	return true;
 }
 
-static bool save_list_has(const json_t *list, const json_t *one)
-{
-	const json_t *other;
-	size_t i;
-
-	json_array_foreach((json_t *)(uintptr_t)list, i, other) {
-		if (json_equal(other, one))
-			return true;
-	}
-	return false;
-}
-
 /* What the command line says is not saved, and holds again at the next start. */
 static void save_warn_of_rules(const struct manage *m)
 {
@@ -253,7 +241,7 @@ static void save_warn_of_rules(const struct manage *m)
 	size_t i;
 
 	json_array_foreach(json_object_get(m->added, "allow"), i, added) {
-		if (!save_list_has(rules, added))
+		if (!manage_list_has(rules, added))
 			log_warn("the command line of the target allows '%s' "
 				 "again at its next start",
 				 json_string_value(added));
