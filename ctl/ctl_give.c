@@ -80,7 +80,7 @@ static int give_open(const char *path, bool read_only, int *fds,
 static enum ctl_exit give_file(struct ctl_link *l, const json_t *vol,
 			       unsigned int cnt, struct error *why)
 {
-	const char *path = json_string_value(json_object_get(vol, "store"));
+	const char *path = config_get_text(vol, "store");
 	bool read_only = json_is_true(json_object_get(vol, "ro"));
 	int fds[GIVEN_FILE_FDS_MAX] = { 0 };
 	enum ctl_exit code;
@@ -133,7 +133,7 @@ static bool give_is_served(const json_t *served, const json_t *vol)
  * say what is wrong with it. */
 static json_t *give_read_config(const json_t *status)
 {
-	const char *path = json_string_value(json_object_get(status, "config"));
+	const char *path = config_get_text(status, "config");
 	struct error ignored;
 
 	return path && *path ? config_read(path, &ignored) : NULL;

@@ -361,7 +361,7 @@ static enum ctl_exit ctl_check(const struct ctl_args *a)
 /* It is done, but something about it is not as it should be. */
 static void ctl_tell_warning(const json_t *out)
 {
-	const char *text = json_string_value(json_object_get(out, "warning"));
+	const char *text = config_get_text(out, "warning");
 
 	if (text)
 		log_warn("%s", text);
@@ -376,8 +376,7 @@ static bool ctl_show_only(json_t *out, const char *name)
 	size_t i;
 
 	json_array_foreach(json_object_get(config, "backing"), i, vol) {
-		const char *own =
-			json_string_value(json_object_get(vol, "name"));
+		const char *own = config_get_text(vol, "name");
 
 		if (own && !strcmp(own, name))
 			json_array_append(only, vol);

@@ -238,14 +238,14 @@ json_t *manage_shown(struct manage *m, uint64_t *ret_generation)
 
 bool manage_is_named(const json_t *vol, const char *name)
 {
-	const char *own = json_string_value(json_object_get(vol, "name"));
+	const char *own = config_get_text(vol, "name");
 
 	return own && !strcmp(own, name);
 }
 
 bool manage_is_added(const struct manage *m, const char *key, const json_t *one)
 {
-	const char *name = json_string_value(json_object_get(one, "name"));
+	const char *name = config_get_text(one, "name");
 	json_t *other;
 	size_t i;
 

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "target/control/config.h"
 #include "target/server_state.h"
 
 #define MANAGE_LABEL_SIZE 128

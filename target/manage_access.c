@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "target/control/config.h"
 #include "target/port/port_change.h"
 
 struct manage_rules {

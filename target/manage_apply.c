@@ -46,32 +46,21 @@ static void apply_note(struct apply *a, const char *action, const char *object,
 static const char *apply_label(const json_t *vol,
 			       char buf[static MANAGE_LABEL_SIZE])
 {
-	const char *name = json_string_value(json_object_get(vol, "name"));
+	const char *name = config_get_text(vol, "name");
 
-	return manage_label(
-		name ? name : json_string_value(json_object_get(vol, "store")),
-		buf);
+	return manage_label(name ? name : config_get_text(vol, "store"), buf);
 }
 
 static bool apply_is_wanted(const struct apply *a, const json_t *have)
 {
-	json_t *vols = json_object_get(a->want, "backing");
-	json_t *vol;
-	size_t i;
-
-	json_array_foreach(vols, i, vol) {
-		if (json_equal(json_object_get(vol, "name"),
-			       json_object_get(have, "name")))
-			return true;
-	}
-	return false;
+	return manage_find_in(a->want, config_get_text(have, "name"));
 }
 
 /* Returns the served volume that @vol means: the one with its name, or the one
  * with its store if no other volume of the configuration means it. */
 static json_t *apply_match(const struct apply *a, const json_t *vol)
 {
-	const char *name = json_string_value(json_object_get(vol, "name"));
+	const char *name = config_get_text(vol, "name");
 	json_t *have = json_object_get(a->m->config, "backing");
 	json_t *other;
 	size_t i;
@@ -398,8 +387,7 @@ static bool apply_prepare_rules(struct apply *a)
 		a->allow[cnt++].rules = json_object_get(a->want, "allow");
 	json_array_foreach(vols, i, vol)
 		a->allow[cnt++] = (struct manage_allow){
-			.volume =
-				json_string_value(json_object_get(vol, "name")),
+			.volume = config_get_text(vol, "name"),
 			.rules = json_object_get(vol, "allow"),
 		};
 	if (cnt)
@@ -411,9 +399,8 @@ static bool apply_prepare_rules(struct apply *a)
  * or a limit. NULL: it is another change, which a function of its own makes. */
 static const char *apply_setting(const struct apply *a, const json_t *change)
 {
-	const char *object =
-		json_string_value(json_object_get(change, "object"));
-	const char *key = json_string_value(json_object_get(change, "field"));
+	const char *object = config_get_text(change, "object");
+	const char *key = config_get_text(change, "field");
 
 	if (strcmp(object, "target") != 0 || !strcmp(key, "allow") ||
 	    (!strcmp(key, "listen") && apply_is_live(a, key)))
@@ -573,13 +560,12 @@ static bool apply_do(struct apply *a)
 /* manage_make_allow() has logged the rules. */
 static void apply_log_change(const json_t *change)
 {
-	const char *field = json_string_value(json_object_get(change, "field"));
+	const char *field = config_get_text(change, "field");
 
 	if (field && !strcmp(field, "allow"))
 		return;
-	manage_log_change(json_string_value(json_object_get(change, "action")),
-			  json_string_value(json_object_get(change, "object")),
-			  field);
+	manage_log_change(config_get_text(change, "action"),
+			  config_get_text(change, "object"), field);
 }
 
 static bool apply_all(struct apply *a)

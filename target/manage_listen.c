@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "target/control/config.h"
 #include "target/responder_process.h"
 
 /* ---- by message ---- */

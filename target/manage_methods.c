@@ -191,7 +191,7 @@ static void method_run_volumes(struct server *s, void *arg)
 /* Says who may use @vol, as the configuration does. */
 static void method_add_rules(json_t *vol, const json_t *config)
 {
-	const char *name = json_string_value(json_object_get(vol, "name"));
+	const char *name = config_get_text(vol, "name");
 	json_t *rules = json_object_get(config, "allow");
 	json_t *own = json_object_get(manage_find_in(config, name), "allow");
 
@@ -398,9 +398,9 @@ static void method_label_volume(const json_t *vol, char *buf, size_t len)
 	const char *text = json_string_value(vol);
 
 	if (!text)
-		text = json_string_value(json_object_get(vol, "name"));
+		text = config_get_text(vol, "name");
 	if (!text)
-		text = json_string_value(json_object_get(vol, "store"));
+		text = config_get_text(vol, "store");
 	if (text)
 		snprintf(buf, len, "volume '%.*s'",
 			 (int)(strlen(text) < 100 ? strcspn(text, ",") : 100),

@@ -9,14 +9,13 @@
 /* Returns the part of @vol that has the parameters of @plugin; NULL: none. */
 static json_t *manage_find_plugin(json_t *vol, const char *plugin)
 {
-	const char *store = json_string_value(json_object_get(vol, "store"));
+	const char *store = config_get_text(vol, "store");
 	json_t *layers = json_object_get(vol, "layer");
 	size_t len = strlen(plugin);
 
 	for (size_t i = json_array_size(layers); i > 0; i--) {
 		json_t *layer = json_array_get(layers, i - 1);
-		const char *name =
-			json_string_value(json_object_get(layer, "plugin"));
+		const char *name = config_get_text(layer, "plugin");
 
 		if (!strcmp(name, plugin))
 			return layer;

@@ -216,8 +216,7 @@ static bool save_has_no_conflict(const struct manage *m, struct manage_fault *f)
 	size_t i;
 
 	json_array_foreach(json_object_get(m->added, "backing"), i, added) {
-		const char *name =
-			json_string_value(json_object_get(added, "name"));
+		const char *name = config_get_text(added, "name");
 		const json_t *is = name ? manage_find(m, name) : NULL;
 
 		if (is && !json_equal(json_object_get(is, "store"),
@@ -247,8 +246,7 @@ static void save_warn_of_rules(const struct manage *m)
 				 json_string_value(added));
 	}
 	json_array_foreach(json_object_get(m->added, "backing"), i, added) {
-		const char *name =
-			json_string_value(json_object_get(added, "name"));
+		const char *name = config_get_text(added, "name");
 		const json_t *now =
 			json_object_get(manage_find(m, name), "allow");
 		const json_t *then = json_object_get(added, "allow");

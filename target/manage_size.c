@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "target/control/config.h"
 #include "target/server_volumes.h"
 
 #define MANAGE_SIZE_OTHER_FILE \

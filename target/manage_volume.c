@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "target/control/config.h"
 #include "target/port/port_change.h"
 #include "target/port/task_mgmt.h"
 #include "target/server_stop.h"
@@ -606,7 +605,7 @@ static bool manage_take_meanwhile(struct manage_volume *v, const json_t *rules)
 bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		       json_t **ret_vol, struct manage_fault *f)
 {
-	const char *name = json_string_value(json_object_get(new->vol, "name"));
+	const char *name = config_get_text(new->vol, "name");
 	_cleanup_free_ char *text = config_volume_spec(new->vol);
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
 	struct log_about about;
@@ -615,7 +614,7 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 	int err;
 
 	if (!name)
-		name = json_string_value(json_object_get(new->vol, "store"));
+		name = config_get_text(new->vol, "store");
 	if (!text || !spec)
 		return manage_refuse_volume(f, name, "", "out of memory");
 	if (!volume_spec_parse(text, spec, &e))

@@ -202,9 +202,9 @@ static bool config_check_pair(json_t *list, size_t i, size_t k,
 
 	if (config_same_name(one, two)) {
 		snprintf(place, sizeof(place), "backing[%zu].name", k);
-		return config_refuse(
-			fault, place, "backing[%zu] has the name '%s', too", i,
-			json_string_value(json_object_get(one, "name")));
+		return config_refuse(fault, place,
+				     "backing[%zu] has the name '%s', too", i,
+				     config_get_text(one, "name"));
 	}
 	if (config_same_lun(one, two)) {
 		snprintf(place, sizeof(place), "backing[%zu].lun", k);

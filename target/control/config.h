@@ -39,6 +39,12 @@ struct config_fault {
 	char text[ERROR_TEXT_SIZE];    /* names key and value */
 };
 
+/* The text @key of the object @owner. NULL: there is none. */
+static inline const char *config_get_text(const json_t *owner, const char *key)
+{
+	return json_string_value(json_object_get(owner, key));
+}
+
 /* The canonical form of @from, to be freed by json_decref(). NULL: refused. */
 json_t *config_check(const json_t *from, struct config_fault *fault);
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "target/options.h"
+#include "target/control/config.h"
 
 /* NULL: no memory. */
 static char *path_join(const char *dir, const char *path)
@@ -23,7 +23,7 @@ static char *path_join(const char *dir, const char *path)
 
 static int path_set_absolute(json_t *owner, const char *key, const char *dir)
 {
-	const char *path = json_string_value(json_object_get(owner, key));
+	const char *path = config_get_text(owner, key);
 	_cleanup_free_ char *whole = NULL;
 
 	if (!path || *path == '/')
@@ -36,7 +36,7 @@ static int path_set_absolute(json_t *owner, const char *key, const char *dir)
 
 static int path_set_volume(json_t *vol, const char *dir)
 {
-	const char *store = json_string_value(json_object_get(vol, "store"));
+	const char *store = config_get_text(vol, "store");
 	json_t *layer;
 	int err = 0;
 	size_t i;
@@ -44,8 +44,7 @@ static int path_set_volume(json_t *vol, const char *dir)
 	if (store && volume_store_is_path(store))
 		err = path_set_absolute(vol, "store", dir);
 	json_array_foreach(json_object_get(vol, "layer"), i, layer) {
-		const char *plugin =
-			json_string_value(json_object_get(layer, "plugin"));
+		const char *plugin = config_get_text(layer, "plugin");
 
 		if (!err && plugin && strchr(plugin, '/'))
 			err = path_set_absolute(layer, "plugin", dir);
