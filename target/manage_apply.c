@@ -333,18 +333,6 @@ static bool apply_compare_settings(struct apply *a)
 
 /* ---- making the changes ---- */
 
-/* Takes away what was added, from the end on. */
-static void apply_undo_volumes(struct apply *a, const json_t *added)
-{
-	for (size_t i = json_array_size(added); i > 0; i--) {
-		struct manage_fault ignored;
-		const char *name =
-			json_string_value(json_array_get(added, i - 1));
-
-		manage_remove_volume(a->m, name, /* force= */ true, &ignored);
-	}
-}
-
 /* Nobody sees them by the old rules of the target. */
 static bool apply_add_volumes(struct apply *a, json_t *added)
 {
@@ -540,6 +528,7 @@ static bool apply_do(struct apply *a)
 {
 	bool was_default = !json_object_get(a->m->config, "listen");
 	json_t *listeners = json_array();
+	struct manage_fault ignored;
 	json_t *volumes = json_array();
 	bool good =
 		apply_add_listeners(a, listeners) &&
@@ -548,7 +537,8 @@ static bool apply_do(struct apply *a)
 		 manage_remove_volumes(a->m, a->pruned, a->how->force, a->f));
 
 	if (!good) {
-		apply_undo_volumes(a, volumes);
+		manage_remove_volumes(a->m, volumes, /* force= */ true,
+				      &ignored);
 		apply_undo_listeners(a, listeners, was_default);
 	}
 	json_decref(volumes);

@@ -452,12 +452,15 @@ static void method_add_volume(struct control_call *c)
 
 static void method_remove_volume(struct control_call *c)
 {
+	json_t *names = json_pack("[s]", method_text(c, "name"));
+	struct manage *m = method_begin(c);
 	struct manage_fault f;
-	bool good =
-		manage_remove_volume(method_begin(c), method_text(c, "name"),
-				     method_flag(c, "force"), &f);
+	bool good = names ? manage_remove_volumes(m, names,
+						  method_flag(c, "force"), &f)
+			  : manage_refuse(&f, "target", "", "out of memory");
 
 	method_changed(c, good, &f, json_object());
+	json_decref(names);
 }
 
 static void method_set_parameters(struct control_call *c)

@@ -810,14 +810,3 @@ bool manage_may_remove(struct manage *m, const json_t *names, bool force,
 	manage_leavers_free(&l);
 	return good;
 }
-
-bool manage_remove_volume(struct manage *m, const char *name, bool force,
-			  struct manage_fault *f)
-{
-	json_t *names = json_pack("[s]", name);
-	bool good = names ? manage_remove_volumes(m, names, force, f)
-			  : manage_refuse(f, "target", "", "out of memory");
-
-	json_decref(names);
-	return good;
-}

@@ -27,14 +27,11 @@ struct manage_new_volume {
 /* Adds a volume. *ret_vol, borrowed, has its name and LUN. False: refused. */
 bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		       json_t **ret_vol, struct manage_fault *f);
-/* Removes it. Refused while an initiator sees the volume, or if the volume
- * cannot be flushed. With @force, ends all commands first, and only logs a
- * flush that fails. True: it is gone for initiators. A thread of its own closes the
- * store, when it has answered. */
-bool manage_remove_volume(struct manage *m, const char *name, bool force,
-			  struct manage_fault *f);
-/* The same for all volumes of @names: all of them go, or, when one is refused, none. (If
- * memory runs out on the way, those before it have gone.) */
+/* Removes the volumes @names: all of them go, or, when one is refused, none. (If memory
+ * runs out on the way, those before it have gone.) Refused while an initiator sees one, or
+ * if one cannot be flushed. With @force, ends all commands first, and only logs a flush
+ * that fails. True: they are gone for initiators. A thread of its own closes each store,
+ * when it has answered. */
 bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
 			   struct manage_fault *f);
 /* Whether no initiator sees any of them, or @force. False: refused. */
