@@ -149,7 +149,9 @@ second_target() {
 
 # The store of the volume odd keeps a worker while the FIFO exists.
 hang_fifo=/srv/volumes/hang
-journal_says() { b_journal $U | grep -E "$1"; }
+journal_has() { b_journal $U | grep -E "$1"; }
+# The journal may be behind the program.
+journal_says() { t_wait_for 30 journal_has "$1"; }
 read_hung() {
 	dd if="$M/odd" of="$T/hung" bs=512 skip=1024 count=1 iflag=direct
 }
