@@ -88,11 +88,18 @@ restarts() {
 
 # remove DEVICE: which must return, whoever uses it
 remove() {
-	timeout 60 rdma link delete "$1" || {
-		vm_say "rdma link delete $1 does not return"
+	local pid
+
+	rdma link delete "$1" &
+	pid=$! # no signal ends it while the kernel waits
+	wait_for 6 ended "$pid" || {
+		vm_say "rdma link delete $1 does not return; these have a device open:"
+		find /proc/[0-9]*/fd -lname '/dev/infiniband/uverbs*' -printf '%p %l\n'
 		exit 1
 	}
+	wait "$pid"
 }
+ended() { ! kill -0 "$1" 2>/dev/null; }
 device_again() { # DEVICE INTERFACE
 	remove "$1"
 	rdma link add "$1" type rxe netdev "$2"
@@ -205,6 +212,16 @@ step "the device of the daemon goes and comes"
 device_again rxe1 link1
 wait_for 60 find_by rdma -i link1
 wait_for 60 is_logged_in
+kill "$target"
+ends_well "$target"
+
+step "one device goes and comes after the other"
+serve
+for ((i = 0; i < 4; i++)); do
+	device_again rxe1 link1
+	device_again rxe0 link0
+done
+wait_for 60 find_by rdma -i link1
 kill "$target"
 ends_well "$target"
 

@@ -89,25 +89,46 @@ void vb_cm_release(struct vb_chan *ch)
 
 /* ---- librdmacm's contexts ---- */
 
-/* Of all devices that the library lists, the reference to ours is kept: as a
- * list of its own, which rdma_free_devices() takes as it takes theirs. */
+static bool cm_has_pinned(const struct vb_dev *dev,
+			  const struct ibv_context *ctx)
+{
+	for (unsigned int i = 0; i < VB_PINS_MAX && dev->pins[i]; i++) {
+		if (dev->pins[i][0] == ctx)
+			return true;
+	}
+	return false;
+}
+
+/* Keeps the reference to @ctx, as a list of its own, which rdma_free_devices() takes as
+ * it takes theirs. */
+static bool cm_keep(struct vb_dev *dev, struct ibv_context *ctx)
+{
+	unsigned int i = 0;
+
+	while (i < VB_PINS_MAX && dev->pins[i])
+		i++;
+	if (ctx->device != dev->ctx->device || cm_has_pinned(dev, ctx) ||
+	    i == VB_PINS_MAX)
+		return false;
+	dev->pins[i] = calloc(2, sizeof(dev->pins[i][0]));
+	if (dev->pins[i])
+		dev->pins[i][0] = ctx;
+	return dev->pins[i];
+}
+
 void vb_cm_pin(struct vb_dev *dev)
 {
 	struct ibv_context **all = rdma_get_devices(NULL);
-	struct ibv_context **ours = calloc(2, sizeof(ours[0]));
 	unsigned int others = 0;
 
-	for (unsigned int i = 0; ours && all && all[i]; i++) {
-		if (all[i]->device == dev->ctx->device)
-			ours[0] = all[i];
-		else
+	for (unsigned int i = 0; all && all[i]; i++) {
+		if (!cm_keep(dev, all[i]))
 			all[others++] = all[i];
 	}
-	if (ours && all)
-		all[others] = NULL;
-	if (all)
-		rdma_free_devices(all);
-	dev->cm_list = ours;
+	if (!all)
+		return;
+	all[others] = NULL;
+	rdma_free_devices(all);
 }
 
 /*
@@ -127,15 +148,16 @@ void vb_cm_cut_context(const struct ibv_context *ctx)
 
 void vb_cm_cut(struct vb_dev *dev)
 {
-	if (dev->cm_list && dev->cm_list[0])
-		vb_cm_cut_context(dev->cm_list[0]);
+	for (unsigned int i = 0; i < VB_PINS_MAX && dev->pins[i]; i++)
+		vb_cm_cut_context(dev->pins[i][0]);
 }
 
 void vb_cm_unpin(struct vb_dev *dev)
 {
-	if (dev->cm_list)
-		rdma_free_devices(dev->cm_list);
-	dev->cm_list = NULL;
+	for (unsigned int i = 0; i < VB_PINS_MAX && dev->pins[i]; i++) {
+		rdma_free_devices(dev->pins[i]);
+		dev->pins[i] = NULL;
+	}
 }
 
 /* ---- events of a channel ---- */

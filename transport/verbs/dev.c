@@ -329,8 +329,6 @@ int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e)
 	}
 	if (err)
 		vb_dev_free(dev);
-	else
-		vb_cm_pin(dev);
 	return err;
 }
 

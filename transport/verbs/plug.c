@@ -104,6 +104,16 @@ static bool vb_plug_find_come(struct vb_xp *vx, struct ibv_device *const *list,
 	return some;
 }
 
+static void vb_plug_pin(struct vb_xp *vx)
+{
+	struct vb_dev *dev;
+
+	vb_for_each_dev(dev, vx, slot) {
+		if (dev->state == VB_DEV_SERVING)
+			vb_cm_pin(dev);
+	}
+}
+
 static unsigned int serving(const struct vb_xp *vx)
 {
 	unsigned int n = 0;
@@ -130,6 +140,7 @@ unsigned int vb_plug_look(struct vb_xp *vx, struct error *e)
 	vb_plug_find_gone(vx, list, cnt);
 	some = vb_plug_find_come(vx, list, cnt, e);
 	ibv_free_device_list(list);
+	vb_plug_pin(vx);
 	if (serving(vx) == 0 || (!vx->cm && vb_cm_open(vx, e)))
 		return 0;
 	if (some)

@@ -167,6 +167,9 @@ enum vb_dev_state {
 	VB_DEV_GONE,
 };
 
+/* Of one device, which librdmacm may think is another one. */
+#define VB_PINS_MAX 4
+
 struct vb_dev {
 	struct vb_xp *vx;
 	enum vb_dev_state state;
@@ -175,9 +178,9 @@ struct vb_dev {
 	unsigned int chans; /* channels that point to it */
 	unsigned int qps;
 	struct ibv_context *ctx; /* NULL: GONE */
-	/* The context of librdmacm, which does not close it in time; see
-	 * vb_cm_pin(). */
-	struct ibv_context **cm_list; /* of one; NULL: not available */
+	/* Contexts of librdmacm, which does not close them in time; see vb_cm_pin().
+	 * Each is a list of one; NULL: no more. */
+	struct ibv_context **pins[VB_PINS_MAX];
 	struct ibv_device_attr attr;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
@@ -487,6 +490,10 @@ void vb_cm_close(struct vb_xp *vx);
  * before it removes the device. So an instance keeps the context from being
  * freed (pin) and, when the device leaves, closes the kernel's files in it
  * (cut).
+ *
+ * While devices come and go, a list that librdmacm gets may lack one that stays. From
+ * then on it has another context for that device, too. So an instance looks for more to
+ * pin whenever a device has come or gone.
  */
 void vb_cm_pin(struct vb_dev *dev);
 void vb_cm_cut(struct vb_dev *dev);
