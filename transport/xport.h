@@ -234,7 +234,8 @@ bool xp_chan_is_open(const struct xp_chan *ch);
  * True: the peer has given a sign of life, at most XP_SIGN_MS ago by the earliest time
  * that it may have. Of what a completion queue has, that is the time when the queue was
  * last known to be empty, not the time of reading. Over TCP it is now, if the kernel
- * has heard the peer within a second and knows of no end of the connection.
+ * has heard the peer within a second, knows of no end of the connection, and none can lie
+ * behind data that a closed window held back.
  */
 bool xp_chan_lives(struct xp_chan *ch);
 /* Asks the peer for a sign. heard() follows once, however often it was asked, by a sign

@@ -149,7 +149,7 @@ static uint64_t send_with(struct t_peer *p, unsigned int lun,
 		.out.imm_len = len,
 		.out.imm_offset = SRP_IMM_OFFSET,
 	};
-	uint8_t iu[2048];
+	uint8_t iu[8276];
 	int at;
 
 	assert_int_equal(srp_lun_encode(lun, &args.lun), 0);
@@ -175,6 +175,20 @@ static uint64_t send_write(struct t_peer *p, unsigned int lun, uint8_t byte)
 static uint64_t send_old_write(unsigned int lun)
 {
 	return send_write(&old, lun, OLD);
+}
+
+/* And so much of other blocks behind it that the window closes: the end of the connection
+ * then stays with the kernel of this side. */
+static uint64_t send_old_writes(unsigned int lun)
+{
+	static const uint8_t data[15 * BLOCK];
+	uint64_t tag = send_old_write(lun);
+	uint8_t cdb[SCSI_CDB_LEN];
+
+	scsi_cdb_write(100, 15, false, cdb);
+	for (unsigned int i = 0; i < 48; i++)
+		send_with(&old, lun, cdb, data, sizeof(data));
+	return tag;
 }
 
 /* Zeroes, and the data does not lie in an IU. */
@@ -216,6 +230,8 @@ static const struct old_row {
 } old_rows[] = {
 	{ "WRITE, file", LUN_FILE, send_old_write },
 	{ "WRITE, memory", LUN_RAM, send_old_write },
+	{ "many WRITEs, file", LUN_FILE, send_old_writes },
+	{ "many WRITEs, memory", LUN_RAM, send_old_writes },
 	{ "WRITE SAME, file", LUN_FILE, send_old_write_same },
 	{ "WRITE SAME, memory", LUN_RAM, send_old_write_same },
 	{ "UNMAP, file", LUN_FILE, send_old_unmap },

@@ -151,6 +151,63 @@ T_TEST(oldest_pending_connection_makes_room)
 	t_world_close(w);
 }
 
+/* ---- signs of life ---- */
+
+static bool lived; /* when the first IU was handled */
+
+static void note_first_life(struct t_end *end, struct xp_iu *iu)
+{
+	if (end->received == 1)
+		lived = t_lives(end);
+	xp_iu_release(iu);
+}
+
+/* Sends IUs until neither socket takes more. */
+static void raw_fill(int fd)
+{
+	uint8_t buf[TCP_HDR_LEN + BLOCK] = { 0 };
+	size_t len = raw_hdr(buf, &(struct tcp_hdr){ .op = TCP_MSG,
+						     .data_len = BLOCK }) +
+		     BLOCK;
+	size_t at = 0;
+	ssize_t n;
+
+	while ((n = send(fd, buf + at, len - at, MSG_DONTWAIT)) > 0)
+		at = (at + (size_t)n) % len;
+	assert_int_equal(errno, EAGAIN);
+}
+
+static const struct held_case {
+	const char *name;
+	bool closes;
+} held_cases[] = {
+	{ "it has closed its socket", true },
+	{ "it waits", false },
+};
+
+/* The window is closed, so the end of the connection is still with the peer, whose
+ * kernel answers. */
+T_ROWS(an_end_behind_unread_data_is_no_life, held_cases)
+{
+	const struct held_case *c = *state;
+	struct raw r;
+
+	raw_open(&r, NULL);
+	r.end->on_received = note_first_life;
+	lived = true;
+	raw_fill(r.fd);
+	if (c->closes)
+		close(r.fd);
+	reactor_skip(r.w->server_reactor, 3 * XP_SIGN_MS);
+	T_WAIT(r.w, r.end->received > 0);
+	assert_false(lived);
+	T_WAIT(r.w, c->closes ? r.end->closed : r.end->heard);
+	assert_int_equal(r.end->heard, !c->closes);
+	if (c->closes)
+		r.fd = -1;
+	raw_close(&r);
+}
+
 /* ---- messages that break a rule ---- */
 
 static const struct rule_case {

@@ -165,14 +165,40 @@ static struct tcp_chan *tcp_chan_new(struct xp *base,
 
 /* ---- signs of life ---- */
 
+/*
+ * The kernel of a peer that has closed its socket goes on acknowledging, until it could
+ * send what a closed window held back. That may be so if this thread has not looked for a
+ * while, and much lies unread.
+ */
+static void tcp_chan_look_behind(struct tcp_chan *ch, uint64_t now)
+{
+	bool was_away = now - ch->lives_us > XP_SIGN_MS * 1000;
+
+	ch->lives_us = now;
+	if (!was_away || !(ch->held || tcp_held_back(ch->fd, ch->rx.taken)))
+		return;
+	ch->held = true;
+	ch->held_at = tcp_bytes_written(ch->fd);
+}
+
+static bool tcp_chan_is_held(struct tcp_chan *ch)
+{
+	ch->held = ch->held && tcp_bytes_acked(ch->fd) <= ch->held_at + 1 &&
+		   !tcp_is_quiet(ch->fd);
+	return ch->held;
+}
+
 bool tcp_chan_lives(struct xp_chan *base)
 {
 	struct tcp_chan *ch = tcp_chan(base);
 	uint64_t now = reactor_real_us(tcp_reactor(ch));
 
-	if (!tcp_lives(ch->fd, HEARD_MS))
+	tcp_chan_look_behind(ch, now);
+	if (tcp_chan_is_held(ch) || !tcp_lives(ch->fd, HEARD_MS))
 		return false;
-	base->heard_us = now;
+	/* Half the time of a sign: the next look comes while this thread still knows
+	 * that it was not away. */
+	base->heard_us = now - XP_SIGN_MS * 1000 / 2;
 	return true;
 }
 

@@ -111,6 +111,7 @@ struct tcp_rx {
 	size_t len;    /* end of the bytes in the stage */
 	size_t window; /* bytes to read ahead */
 	size_t asked;  /* bytes that the operation in flight asks for */
+	size_t taken;  /* bytes into the stage by the last operation */
 	bool emptied;  /* the socket gave fewer bytes than that */
 	bool blocked;  /* no IU is free, or too many READs are waiting */
 	bool body;     /* after a header; left bytes of data are not handled */
@@ -138,8 +139,11 @@ struct tcp_chan {
 	bool revoked;	      /* memory in use was unregistered */
 	struct list end_node; /* xp.drained */
 
-	/* For tcp_ask(). */
+	/* Signs of life. */
 	struct reactor_timer ask_timer;
+	uint64_t lives_us; /* of the last look */
+	bool held;	   /* the peer may have ended, unseen ... */
+	uint64_t held_at;  /* ... when so many bytes were written */
 
 	/* Connecting and accepting. */
 	struct reactor_timer timer;

@@ -417,7 +417,8 @@ static void rx_got(struct tcp_chan *ch, size_t n)
 		direct = n < rx->left ? n : rx->left;
 		rx_advance(rx, direct);
 	}
-	rx->len += n - direct;
+	rx->taken = n - direct;
+	rx->len += rx->taken;
 	/* The window was filled, and no large data follows: read far ahead. */
 	if (!rx->body && n == rx->asked)
 		rx->window = TCP_STAGE_LEN;

@@ -11,6 +11,8 @@
 
 /* TCP_ESTABLISHED of netinet/tcp.h, which linux/tcp.h excludes. */
 #define SOCKET_ESTABLISHED 1
+/* A peer with an open window takes no longer to send, beside the round trip. */
+#define SOCKET_QUIET_MS 10
 
 static void set(int fd, int level, int option, int value)
 {
@@ -99,6 +101,48 @@ bool tcp_lives(int fd, unsigned int ms)
 	return info.tcpi_state == SOCKET_ESTABLISHED &&
 	       (info.tcpi_last_data_recv <= ms ||
 		info.tcpi_last_ack_recv <= ms);
+}
+
+/* At most @most. */
+static size_t socket_unread(int fd, size_t most)
+{
+	ssize_t n = recv(fd, NULL, most, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* The window is half of the buffer, and a peer may leave half of it unused. */
+bool tcp_held_back(int fd, size_t taken)
+{
+	socklen_t len = sizeof(int);
+	int buffer = 0;
+	size_t much;
+
+	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, &len);
+	much = (size_t)buffer / 4 + 1;
+	return taken + socket_unread(fd, much) >= much;
+}
+
+bool tcp_is_quiet(int fd)
+{
+	struct tcp_info info = socket_info(fd);
+
+	return info.tcpi_last_data_recv >=
+		       SOCKET_QUIET_MS + 2 * info.tcpi_rtt / 1000 &&
+	       !socket_unread(fd, 1);
+}
+
+uint64_t tcp_bytes_written(int fd)
+{
+	struct tcp_info info = socket_info(fd);
+
+	return info.tcpi_bytes_sent - info.tcpi_bytes_retrans +
+	       info.tcpi_notsent_bytes;
+}
+
+uint64_t tcp_bytes_acked(int fd)
+{
+	return socket_info(fd).tcpi_bytes_acked;
 }
 
 void tcp_ask_soon(int fd)

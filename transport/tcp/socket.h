@@ -38,6 +38,19 @@ void tcp_control_loopback(int fd, const struct sockaddr *addr);
 /* True if the kernel has heard from the peer of @fd within @ms, and neither side has
  * ended the connection as far as it knows. */
 bool tcp_lives(int fd, unsigned int ms);
+/*
+ * True if so much lies unread, with @taken bytes that were taken just now, that the window
+ * may have been closed. Then the kernel of the peer keeps what was sent since, and behind
+ * that the end of the connection.
+ */
+bool tcp_held_back(int fd, size_t taken);
+/* True if it keeps nothing any more: all is read, and nothing has come for longer than a
+ * round trip. */
+bool tcp_is_quiet(int fd);
+/* The bytes that were ever written to @fd, and how many of them the peer has acknowledged,
+ * or one more. The kernel of one that has closed its socket acknowledges none. */
+uint64_t tcp_bytes_written(int fd);
+uint64_t tcp_bytes_acked(int fd);
 /* From now on the kernel asks a peer that has been silent for a second; at once, if it
  * has been. tcp_keep_alive() ends this. */
 void tcp_ask_soon(int fd);
