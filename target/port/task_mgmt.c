@@ -255,7 +255,8 @@ static void part_run(struct reactor_msg *msg)
 	part_for_each_request(part, part_stop_one);
 	part_for_each_request(part, part_end_one);
 	if (w->index == 0 && tm->function == SRP_TSK_LUN_RESET)
-		scsi_unit_reset(tm->port->luns, tm->vol);
+		scsi_attention_others(tm->port->luns, tm->vol,
+				      /* except= */ NULL, SCSI_UA_LUN_RESET);
 	part_let_go(part);
 }
 
@@ -283,7 +284,8 @@ static void tmf_reset_finished(struct scsi_reset *reset, int err)
 	request_answer_tmf(req, err ? SRP_RSP_TMF_FAILED : SRP_RSP_COMPLETE);
 }
 
-/* All commands that used the old mode values have ended, except later ones. */
+/* All commands under the old reservation and mode values have ended, except later
+ * ones. */
 static void tmf_finish_reset(struct task_mgmt *tm)
 {
 	const struct channel *ch = tm->req->ch;

@@ -188,12 +188,6 @@ void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
 	pthread_mutex_unlock(&vol->state.lock);
 }
 
-void scsi_unit_reset(struct lun_map *luns, struct volume *vol)
-{
-	unit_state_reset(vol);
-	scsi_attention_others(luns, vol, /* except= */ NULL, SCSI_UA_LUN_RESET);
-}
-
 static void nexus_forget_copies(struct scsi_nexus *nexus, unsigned int lun,
 				const void *arg)
 {
@@ -231,6 +225,7 @@ static void reset_turn(struct unit_turn *turn, int err)
 
 void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w)
 {
+	unit_state_reset(reset->vol);
 	unit_turn_take(reset->vol, w, &reset->turn, reset_turn);
 }
 

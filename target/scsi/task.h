@@ -128,11 +128,8 @@ void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
 /* I_T nexus loss: raises the unit attention, ends the reservation of RESERVE,
  * and discards the results of copies. */
 void scsi_nexus_lost(struct scsi_nexus *nexus);
-/* Logical unit reset, without the commands, which the port ends. Raises a unit
- * attention for all nexuses, and ends what a reset ends. */
-void scsi_unit_reset(struct lun_map *luns, struct volume *vol);
 
-/* The last step of a reset, when its commands have ended. */
+/* The last step of a logical unit reset, when its commands have ended. */
 struct scsi_reset {
 	struct lun_map *luns;
 	struct volume *vol;
@@ -142,9 +139,9 @@ struct scsi_reset {
 	struct unit_turn turn; /* private */
 };
 
-/* Discards the results of the unit's copies, and makes the saved mode values
- * current. If this switches the cache off, flushes it first. Then calls
- * reset->done(), maybe from within. Thread: @w. */
+/* Ends the reservation of RESERVE and the prevention of removal. Discards the results of
+ * the unit's copies, and makes the saved mode values current. If this switches the cache
+ * off, flushes it first. Then calls reset->done(), maybe from within. Thread: @w. */
 void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w);
 
 enum scsi_task_verdict {

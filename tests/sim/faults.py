@@ -198,9 +198,9 @@ FAULTS = [
      '\tarena_put(w->tables, table);\n', '\t(void)table;\n'),
 
     # -- the unit
-    ('loses the unit attention of a reset', 'target/scsi/nexus.c',
-     'scsi_attention_others(luns, vol, /* except= */ NULL, '
-     'SCSI_UA_LUN_RESET);', '(void)luns;'),
+    ('loses the unit attention of a reset', 'target/port/task_mgmt.c',
+     'scsi_attention_others(tm->port->luns, tm->vol, /* except= */ NULL, '
+     'SCSI_UA_LUN_RESET);', ';'),
     ('repeats unit attentions', 'target/scsi/nexus.c',
      'if (!(atomic_fetch_and(ua, ~bit) & bit))',
      'if (!(atomic_load(ua) & bit))'),

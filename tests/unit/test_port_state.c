@@ -280,6 +280,30 @@ T_TEST(next_reservation_waits_for_what_was_given_up)
 	rig_destroy(rig);
 }
 
+/* A worker that does not run may let commands under it go on. */
+T_TEST(reset_ends_a_reservation_after_its_commands)
+{
+	struct rig *rig = rig_create(&(struct rig_options){ .workers = 2 });
+	struct t_ini *b = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *a = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
+	uint64_t reset;
+
+	rig_clear_ua(a, RIG_DISK, NULL);
+	rig_clear_ua(b, RIG_DISK, NULL);
+	rig_expect_status(a, rig_cmd(a, &reserve), SCSI_STATUS_GOOD);
+	rig->target.worker_cnt = 1;
+	reset = rig_tmf(b, SRP_TSK_LUN_RESET, RIG_DISK, 0);
+	rig_expect_status(b, rig_cmd(b, &reserve), SCSI_STATUS_CHECK_CONDITION);
+	rig_expect_status(b, rig_cmd(b, &reserve),
+			  SCSI_STATUS_RESERVATION_CONFLICT);
+	rig->target.worker_cnt = 2;
+	rig_settle(rig);
+	rig_expect_code(b, reset, SRP_RSP_COMPLETE);
+	rig_expect_status(b, rig_cmd(b, &reserve), SCSI_STATUS_GOOD);
+	rig_destroy(rig);
+}
+
 T_TEST(logout_ends_what_reserve_gave)
 {
 	struct rig *rig = rig_create(NULL);

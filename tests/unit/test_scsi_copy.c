@@ -323,7 +323,8 @@ static void reset_lun(unsigned int lun)
 		.done = reset_done,
 	};
 
-	scsi_unit_reset(reset.luns, reset.vol);
+	scsi_attention_others(reset.luns, reset.vol, /* except= */ NULL,
+			      SCSI_UA_LUN_RESET);
 	scsi_reset_finish(&reset, &t_disk.worker);
 }
 

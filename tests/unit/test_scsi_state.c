@@ -531,7 +531,8 @@ static void reset_unit(void)
 		.done = reset_done,
 	};
 
-	scsi_unit_reset(reset.luns, reset.vol);
+	scsi_attention_others(reset.luns, reset.vol, /* except= */ NULL,
+			      SCSI_UA_LUN_RESET);
 	scsi_reset_finish(&reset, &t_disk.worker);
 	while (t_disk_turn())
 		;
