@@ -499,7 +499,9 @@ bool scsi_task_own(struct scsi_task *task, void (*owns)(struct scsi_task *task))
 
 /* ---- execute ---- */
 
-static void task_do(struct scsi_task *task)
+/* Inline: a READ comes here. */
+static inline __attribute__((always_inline)) void
+task_do(struct scsi_task *task)
 {
 	const struct scsi_handler *handler = handlers[task->cmd.op];
 
@@ -518,20 +520,27 @@ static void task_heard(struct block_owner *owner)
 
 	if (task->stopped)
 		task_end(task);
-	else
+	else if (task->cmd.info->flags & SCSI_CDB_JOB)
 		scsi_task_execute(task);
+	else
+		task_do(task);
 }
 
 /* A job changes blocks without the task, and nobody sees what passes the task: there
- * must be a sign of life of a moment ago. Other commands need one with their blocks. */
-static bool task_hears(struct scsi_task *task)
+ * must be a sign of life of a moment ago. A reservation or a mode that an initiator has
+ * given up would shut out others: a late sign counts. Other commands need one with their
+ * blocks. */
+static __attribute__((noinline)) bool task_hears(struct scsi_task *task)
 {
-	return !(task->cmd.info->flags & SCSI_CDB_JOB) ||
+	unsigned int flags = task->cmd.info->flags;
+	bool has_blocks = flags & SCSI_CDB_WRITES && !(flags & SCSI_CDB_JOB);
+
+	return has_blocks || scsi_cmd_is_for_readers(&task->cmd) ||
 	       block_owner_hear(&task->blk.owner, task_heard);
 }
 
 void scsi_task_execute(struct scsi_task *task)
 {
-	if (task_hears(task))
+	if (task->cmd.info->readers == SCSI_READERS_ALLOWED || task_hears(task))
 		task_do(task);
 }

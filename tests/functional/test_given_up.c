@@ -287,6 +287,34 @@ T_ROWS(worker_that_hung_leaves_newer_data, old_rows)
 	expect_block(row->lun, NEW);
 }
 
+static void send_old_persistent_out(uint8_t action, uint8_t type, uint64_t key,
+				    uint64_t action_key)
+{
+	uint8_t cdb[SCSI_CDB_LEN] = { 0x5f, action, type };
+	uint8_t list[24] = { 0 };
+
+	cdb[8] = sizeof(list);
+	wire_put64(list, key);
+	wire_put64(list + 8, action_key);
+	send_with(&old, LUN_FILE, cdb, list, sizeof(list));
+}
+
+/* REGISTER, and RESERVE of exclusive access: they would outlive the connection. */
+T_TEST(worker_that_hung_makes_no_reservation)
+{
+	uint64_t hung;
+
+	start();
+	hung = hang_worker();
+	send_old_persistent_out(0, 0, 0, 1);
+	send_old_persistent_out(1, 3, 1, 0);
+	t_peer_hang_up(&old);
+	expect_good(&newer, send_write(&newer, LUN_FILE, NEW));
+	worker_goes_on(hung);
+	await_logout();
+	expect_block(LUN_FILE, NEW);
+}
+
 /* ---- the process stands still ---- */
 
 static void stop_process(void)
