@@ -120,6 +120,8 @@ struct xp_ops {
 	/* Asks for a sign; xp_core_heard() follows, by what the kernel knows then. Not
 	 * called again before. NULL: the core probes the peer. */
 	void (*ask)(struct xp_chan *ch);
+	/* As xp_chan_has_unread(). NULL: never. */
+	bool (*has_unread)(struct xp_chan *ch);
 	/* Frees the channel, which is CLOSED. */
 	void (*chan_free)(struct xp_chan *ch);
 

@@ -382,6 +382,14 @@ bool xp_chan_lives(struct xp_chan *ch)
 	return chan_has_sign(ch) || (ops->lives && ops->lives(ch));
 }
 
+bool xp_chan_has_unread(struct xp_chan *ch)
+{
+	const struct xp_ops *ops = ch->xp->ops;
+
+	return ch->state == XP_CHAN_OPEN && ops->has_unread &&
+	       ops->has_unread(ch);
+}
+
 /* What is under way may have been acknowledged long ago. */
 static void chan_probe_from_now(struct xp_chan *ch)
 {

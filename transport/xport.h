@@ -238,6 +238,9 @@ bool xp_chan_is_open(const struct xp_chan *ch);
  * behind data that a closed window held back.
  */
 bool xp_chan_lives(struct xp_chan *ch);
+/* True: the kernel has something of the peer that was not received yet. What a completion
+ * queue has is received within a turn, and does not count. */
+bool xp_chan_has_unread(struct xp_chan *ch);
 /* Asks the peer for a sign. heard() follows once, however often it was asked, by a sign
  * that the peer gave after this call; or closing(), never from within. */
 void xp_chan_ask(struct xp_chan *ch);

@@ -12,6 +12,9 @@
 #define PREEMPT 0
 #define EVICT	0xff
 
+/* An initiator that goes on sending does not delay its function for longer. */
+#define PART_RECEIVES_MS 100
+
 /* Time between two checks whether the functions on a volume have ended. */
 #define EVICTION_STEP_MS 10
 
@@ -241,6 +244,43 @@ static void part_end_one(struct task_mgmt_part *part, struct request *req)
 		request_abort(req, part_fate(part, req));
 }
 
+/* The initiator takes all commands of the nexus on the LUN for ended, by whatever channel
+ * it has sent them. */
+static bool tmf_covers_channels(const struct task_mgmt *tm)
+{
+	return tm->req && tm->function != PREEMPT &&
+	       tm->function != SRP_TSK_ABORT_TASK;
+}
+
+static bool part_has_unread(const struct task_mgmt_part *part)
+{
+	const struct request *asks = part->tm->req;
+	struct list *it;
+
+	list_for_each(it, &part->worker->channels) {
+		const struct channel *ch =
+			container_of(it, struct channel, worker_node);
+
+		if (ch->nexus == tmf_nexus_of(asks) && ch != asks->ch &&
+		    ch->xp && xp_chan_has_unread(ch->xp))
+			return true;
+	}
+	return false;
+}
+
+/* True: commands that were sent before the function may lie unread, because this thread did
+ * not run. Some are received in each turn. */
+static bool part_receives(struct task_mgmt_part *part)
+{
+	uint64_t now = reactor_real_us(part->worker->reactor);
+
+	if (part->began_us)
+		return now - part->began_us < PART_RECEIVES_MS * 1000 &&
+		       part_has_unread(part);
+	part->began_us = now;
+	return true;
+}
+
 static void part_run(struct reactor_msg *msg)
 {
 	struct task_mgmt_part *part =
@@ -248,6 +288,10 @@ static void part_run(struct reactor_msg *msg)
 	const struct task_mgmt *tm = part->tm;
 	struct worker *w = part->worker;
 
+	if (tmf_covers_channels(tm) && part_receives(part)) {
+		reactor_send(w->reactor, &part->msg);
+		return;
+	}
 	part->before_seq = w->next_seq;
 	part->left = 1; /* this function's own */
 	part_for_each_request(part, part_count_in);

@@ -47,6 +47,7 @@ struct task_mgmt_part {
 	struct list node;    /* worker->managing while left > 0 */
 	unsigned int left;   /* covered commands that have not ended */
 	uint64_t before_seq; /* covers only commands that arrived before */
+	uint64_t began_us;   /* 0: it has not begun to receive them */
 };
 
 /* Begins an SRP_TSK_MGMT whose credit was taken. @req is free; it owns @iu from

@@ -397,6 +397,45 @@ T_TEST(reset_leaves_one_unit_attention_for_each)
 	rig_destroy(rig);
 }
 
+static const struct unread_case {
+	const char *name;
+	uint8_t function;
+} unread_cases[] = {
+	{ "LUN RESET", SRP_TSK_LUN_RESET },
+	{ "ABORT TASK SET", SRP_TSK_ABORT_TASK_SET },
+	{ "CLEAR TASK SET", SRP_TSK_CLEAR_TASK_SET },
+};
+
+/* The initiator sends its commands again after the answer, and newer ones. What lay unread
+ * on another channel, whose worker did not run, must not follow. */
+T_ROWS(function_covers_what_lies_unread, unread_cases)
+{
+	const struct unread_case *c = *state;
+	struct rig *rig = rig_create(&(struct rig_options){ .workers = 2 });
+	struct t_ini *a = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *b = rig_login(rig, 1, SRP_MULTICHAN_MULTI);
+	uint64_t writes[2], function;
+
+	rig_expect_alive(a);
+	rig_expect_alive(b);
+	rig->target.worker_cnt = 1;
+	for (unsigned int i = 0; i < ARRAY_SIZE(writes); i++)
+		writes[i] = rig_send_write(b, 0, 1);
+	function = rig_tmf(a, c->function, RIG_DISK, 0);
+	reactor_skip(rig->target.workers[1].reactor, 3 * XP_SIGN_MS);
+	rig->target.worker_cnt = 2;
+	rig_settle(rig);
+	rig_expect_code(a, function, SRP_RSP_COMPLETE);
+	/* One may have got the unit attention. */
+	for (unsigned int i = 0; i < ARRAY_SIZE(writes); i++) {
+		const struct srp_rsp *rsp = t_ini_rsp(b, writes[i]);
+
+		assert_true(!rsp || rsp->status != SCSI_STATUS_GOOD);
+	}
+	rig_expect_alive(b);
+	rig_destroy(rig);
+}
+
 /* A reset ends commands on another channel that has no other work. Their
  * credits come with SRP_CRED_REQ, and the next SRP_CRED_REQ comes only after
  * the answer to the first. */

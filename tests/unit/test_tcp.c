@@ -208,6 +208,20 @@ T_ROWS(an_end_behind_unread_data_is_no_life, held_cases)
 	raw_close(&r);
 }
 
+T_TEST(what_the_kernel_has_is_unread)
+{
+	struct raw r;
+
+	raw_open(&r, NULL);
+	assert_false(xp_chan_has_unread(r.end->ch));
+	raw_fill(r.fd);
+	assert_true(xp_chan_has_unread(r.end->ch));
+	t_settle(r.w);
+	assert_true(r.end->received > 0);
+	assert_false(xp_chan_has_unread(r.end->ch));
+	raw_close(&r);
+}
+
 /* ---- messages that break a rule ---- */
 
 static const struct rule_case {

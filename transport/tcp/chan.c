@@ -228,6 +228,14 @@ void tcp_ask(struct xp_chan *base)
 	tcp_chan_look(ch);
 }
 
+/* One that is blocked reads nothing before others have ended. */
+bool tcp_chan_has_unread(struct xp_chan *base)
+{
+	const struct tcp_chan *ch = tcp_chan(base);
+
+	return !ch->rx.blocked && tcp_unread(ch->fd, 1);
+}
+
 /* ---- the end ---- */
 
 static void tcp_chan_drained_if_idle(struct tcp_chan *ch)

@@ -242,9 +242,10 @@ int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	       struct error *e);
 void tcp_disconnect(struct xp_chan *base);
 void tcp_chan_free(struct xp_chan *base);
-/* xp_ops.lives and ask */
+/* xp_ops.lives, ask and has_unread */
 bool tcp_chan_lives(struct xp_chan *base);
 void tcp_ask(struct xp_chan *base);
+bool tcp_chan_has_unread(struct xp_chan *base);
 /* The socket failed with @err (negative). */
 void tcp_broke(struct tcp_chan *ch, int err);
 /* After the end of an operation: true when the channel is closing, so that

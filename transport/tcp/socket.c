@@ -103,8 +103,7 @@ bool tcp_lives(int fd, unsigned int ms)
 		info.tcpi_last_ack_recv <= ms);
 }
 
-/* At most @most. */
-static size_t socket_unread(int fd, size_t most)
+size_t tcp_unread(int fd, size_t most)
 {
 	ssize_t n = recv(fd, NULL, most, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
 
@@ -120,7 +119,7 @@ bool tcp_held_back(int fd, size_t taken)
 
 	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, &len);
 	much = (size_t)buffer / 4 + 1;
-	return taken + socket_unread(fd, much) >= much;
+	return taken + tcp_unread(fd, much) >= much;
 }
 
 bool tcp_is_quiet(int fd)
@@ -129,7 +128,7 @@ bool tcp_is_quiet(int fd)
 
 	return info.tcpi_last_data_recv >=
 		       SOCKET_QUIET_MS + 2 * info.tcpi_rtt / 1000 &&
-	       !socket_unread(fd, 1);
+	       !tcp_unread(fd, 1);
 }
 
 uint64_t tcp_bytes_written(int fd)

@@ -38,6 +38,8 @@ void tcp_control_loopback(int fd, const struct sockaddr *addr);
 /* True if the kernel has heard from the peer of @fd within @ms, and neither side has
  * ended the connection as far as it knows. */
 bool tcp_lives(int fd, unsigned int ms);
+/* Bytes that can be read from @fd now, at most @most. */
+size_t tcp_unread(int fd, size_t most);
 /*
  * True if so much lies unread, with @taken bytes that were taken just now, that the window
  * may have been closed. Then the kernel of the peer keeps what was sent since, and behind

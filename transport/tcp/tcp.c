@@ -209,6 +209,7 @@ static const struct xp_ops ops = {
 	.disconnect = tcp_disconnect,
 	.lives = tcp_chan_lives,
 	.ask = tcp_ask,
+	.has_unread = tcp_chan_has_unread,
 	.chan_free = tcp_chan_free,
 	.mr_register = tcp_mr_register,
 	.mr_free = mr_free,
