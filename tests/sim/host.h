@@ -33,6 +33,8 @@ void hosts_connect(void);
 
 /* From now on, the target may close any channel and reject logins. */
 void hosts_excuse(void);
+/* What lay unread of closed channels is answered now, and the answers are lost. */
+void hosts_worker_goes_on(void);
 /* All connections break. No earlier request will reach a disk any more. */
 void hosts_target_killed(void);
 

@@ -194,6 +194,12 @@ void hosts_excuse(void)
 		world.chans[i].excused = true;
 }
 
+void hosts_worker_goes_on(void)
+{
+	for (unsigned int i = 0; i < HOSTS; i++)
+		attentions_lose(&world.hosts[i]);
+}
+
 void hosts_target_killed(void)
 {
 	hosts_excuse();

@@ -72,6 +72,7 @@ static void let_worker_stand_still(void)
 static void let_worker_go_on(void)
 {
 	sim_tell("-- the worker goes on");
+	hosts_worker_goes_on();
 	world.still = 0;
 	stand_still(NULL);
 	clock_skip(3 * XP_SIGN_MS);
