@@ -23,6 +23,7 @@ void std_files_hold(void)
 			exit(EXIT_FAILURE);
 	}
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
 }
 
 bool std_files_flush(void)

@@ -9,6 +9,8 @@
  * The limit of file sizes (ulimit -f): by default the kernel kills a program
  * that writes beyond it.
  *
+ * An ignored SIGCHLD: the kernel then tells nobody how a child has ended.
+ *
  * Thread: setup.
  */
 #ifndef BASE_STD_FILES_H
@@ -20,7 +22,8 @@
  * Call this first in main(): it makes sure that file descriptors 0 to 2 are in
  * use. Reading or writing a descriptor that was closed still fails with EBADF.
  * If /dev/null cannot be opened, the program exits with 1, without a message.
- * A write beyond the limit of file sizes fails with EFBIG from then on.
+ * A write beyond the limit of file sizes fails with EFBIG from then on, and ended children
+ * wait for waitpid().
  */
 void std_files_hold(void);
 

@@ -54,6 +54,13 @@ mute_daemon() {
 		fusermount3 -u "$M"
 }
 t_check 'standard files closed: it mounts all the same' mute_daemon
+# It waits for the end of its unmounter.
+deaf_daemon_ends() {
+	t_mounts="$t_mounts $M"
+	sh -c 'trap "" CHLD; exec rdma-fuse -P "$0" "$@"' "$T/pid" "$URI" "$M" &&
+		daemon_ends
+}
+t_check 'SIGTERM ends it also if its parent ignored SIGCHLD' deaf_daemon_ends
 
 # ---- the end
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Standard files that the caller has closed; the limit of file sizes; keys in
- * files. */
+/* Standard files that the caller has closed; the limit of file sizes; an
+ * ignored SIGCHLD; keys in files. */
 #include "base/std_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -71,6 +72,22 @@ static int run_limited(void)
 	return write(fd, "x", 1) < 0 && errno == EFBIG ? 0 : 2;
 }
 
+static int run_ignoring(void)
+{
+	int status;
+	pid_t pid;
+
+	signal(SIGCHLD, SIG_IGN);
+	std_files_hold();
+	pid = fork();
+	if (pid == 0)
+		_exit(7);
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+			       WEXITSTATUS(status) == 7
+		       ? 0
+		       : 1;
+}
+
 static const struct child_row {
 	const char *name;
 	int (*run)(void);
@@ -79,6 +96,8 @@ static const struct child_row {
 	{ "open ones stay", run_open },
 	{ "output that cannot be written is an error", run_full },
 	{ "a file that may not grow is an error", run_limited },
+	{ "the end of a child is told, if the caller ignored it",
+	  run_ignoring },
 };
 
 T_ROWS(std_files, child_rows)
