@@ -217,6 +217,8 @@ inside() {
 	t_check 'systemctl start returns when it serves' starts
 	pid=$(b_pid $U)
 	t_check 'it has a user of its own' has_its_user
+	t_check 'it goes on if the kernel kills its child for memory' \
+		is OOMPolicy continue
 	t_check 'a state directory of root is that user'"'"'s now' keeps_old_state
 	t_check 'it has no capability left' has_no CapEff
 	t_check 'and can get none' has_no CapBnd

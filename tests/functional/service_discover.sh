@@ -91,6 +91,8 @@ inside() {
 	END
 	t_check 'it mounts both targets' starts
 	t_check 'it is restricted' is_restricted
+	t_check 'it goes on if the kernel kills a child for memory' \
+		is OOMPolicy continue
 	t_check 'a target goes, and its mount goes' goes
 	t_check 'it comes, and is mounted again, once' comes $LEAVING
 	t_check 'the other goes, and its mount stays' goes_and_stays_mounted
