@@ -309,10 +309,11 @@ bool manage_add_listener(struct manage *m, const char *text,
 	err = listen_add(&how, &uri, &m->server->points, &e);
 	if (err && was_default)
 		manage_default_listener(m);
+	if (!err)
+		responder_process_tell(m->server);
 	server_call_end(m->server);
 	if (err)
 		return manage_refuse_listener(f, text, e.text);
-	responder_process_tell(m->server);
 	manage_note_listener(m, text);
 	log_event(LOG_NOTICE, &about, "listening on %s, too, from now on",
 		  text);
@@ -371,8 +372,8 @@ bool manage_remove_listener(struct manage *m, const char *text,
 	if (server_call_begin(m->server))
 		return manage_refuse_end(f);
 	listen_remove(&how, r.tag, points);
-	server_call_end(m->server);
 	responder_process_tell(m->server);
+	server_call_end(m->server);
 	manage_forget_listener(m, &r.uri);
 	log_event(
 		LOG_NOTICE, &about,

@@ -30,7 +30,7 @@ void responder_process_ended(struct server *s);
 void responder_process_close(struct server *s);
 
 /* The addresses where the target listens, s->points, have changed. Thread: the one that
- * has changed them. */
+ * has changed them, before the end of its change: the target does not end before. */
 void responder_process_tell(struct server *s);
 
 /* All 0 without discovery. Thread: any. */
