@@ -7,6 +7,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+bool capabilities_has(int cap)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct caps[2];
+
+	return !syscall(SYS_capget, &head, caps) &&
+	       caps[cap / 32].permitted & 1u << cap % 32;
+}
+
 int capabilities_keep_here(uint64_t keep)
 {
 	struct __user_cap_header_struct head = {

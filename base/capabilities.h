@@ -3,7 +3,11 @@
 #ifndef BASE_CAPABILITIES_H
 #define BASE_CAPABILITIES_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* @cap: CAP_*. False also if the kernel does not tell. */
+bool capabilities_has(int cap);
 
 /*
  * Gives up all capabilities that are not in @keep (bits, 1 << CAP_*). Neither this process

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "target/privileges.h"
 #include "target/responder_process.h"
 
 /* ---- by message ---- */
@@ -287,6 +288,18 @@ bool manage_listens(const struct manage *m, const char *text)
 	return found && xp_route_same(&found->uri.route, &uri.route);
 }
 
+/* It listens now, but at the next start it makes the socket itself. */
+static void manage_warn_of_port(const struct server *s, const char *text,
+				unsigned int port)
+{
+	if (!s->low_ports && !privileges_is_port_of_all(port))
+		log_warn("%s: listening, because rdma-ctl could; the target "
+			 "itself may not use a port that low, and will not "
+			 "start again with it: take another port, or give it "
+			 "CAP_NET_BIND_SERVICE",
+			 text);
+}
+
 bool manage_add_listener(struct manage *m, const char *text,
 			 const struct given_files *given,
 			 struct manage_fault *f)
@@ -317,6 +330,8 @@ bool manage_add_listener(struct manage *m, const char *text,
 	manage_note_listener(m, text);
 	log_event(LOG_NOTICE, &about, "listening on %s, too, from now on",
 		  text);
+	if (file)
+		manage_warn_of_port(m->server, text, uri.port);
 	return true;
 }
 

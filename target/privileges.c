@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <netinet/in.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -117,6 +119,24 @@ void privileges_raise_limits(void)
 {
 	raise_limit(RLIMIT_NOFILE, 0);
 	raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
+}
+
+bool privileges_has_low_ports(void)
+{
+	return capabilities_has(CAP_NET_BIND_SERVICE);
+}
+
+bool privileges_is_port_of_all(unsigned int port)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
+	unsigned int first = IPPORT_RESERVED;
+
+	if (f) {
+		if (fscanf(f, "%u", &first) != 1)
+			first = IPPORT_RESERVED;
+		fclose(f);
+	}
+	return port >= first;
 }
 
 int privileges_drop(const char *user, bool low_port, struct error *e)

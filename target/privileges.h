@@ -27,6 +27,12 @@ int privileges_check_user(const char *user, struct error *e);
  */
 int privileges_use_files_as(const char *user, struct error *e);
 
+/* May this process listen on ports that not everybody may use? Call it before
+ * privileges_drop(). Thread: setup. */
+bool privileges_has_low_ports(void);
+/* May everybody use @port? Thread: any. */
+bool privileges_is_port_of_all(unsigned int port);
+
 /*
  * @user: the user to become, by name or number; NULL: no change. @low_port: the
  * target will listen on a port below 1024. The right to lock memory is kept if

@@ -383,6 +383,7 @@ static int server_give_up_rights(struct server *s, struct error *e)
 {
 	const struct target_options *opt = s->opt;
 
+	s->low_ports = privileges_has_low_ports();
 	return privileges_drop(opt->user, options_has_low_port(opt), e);
 }
 

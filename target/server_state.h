@@ -123,8 +123,9 @@ struct server {
 	void (*reload)(struct manage *m);
 	struct server_calls calls;
 	struct pidfile pidfile;
-	bool network;  /* the sandbox lets plugins make connections */
-	int notify_fd; /* -1: none */
+	bool low_ports; /* it had the right to them when it started */
+	bool network;	/* the sandbox lets plugins make connections */
+	int notify_fd;	/* -1: none */
 	int exit_code;
 
 	/* A plugin reports that a volume has another size: the message to

@@ -558,6 +558,46 @@ if [ "$(id -u)" = 0 ] && as_nobody 65534 true 2>/dev/null; then
 		"$BUILD/ctl/rdma-ctl" --control "$S" status
 	t_refused 'and change nothing' 'only root and the user' as_nobody 65533 \
 		"$BUILD/ctl/rdma-ctl" --control "$S" volume remove x
+
+	# A target of another user. Root may use ports that this user may not.
+	mkdir "$T/theirs"
+	chown 65534 "$T/theirs"
+	their_ctl() { rdma-ctl --control "$T/theirs/control" "$@"; }
+	their_target() {
+		local try
+		for try in 1 2 3 4 5; do
+			other_port
+			# No function: $! is to be the target.
+			setpriv --reuid 65534 --clear-groups --regid 65534 \
+				"$BUILD/target/rdma-target" --backing ram:1M \
+				--listen "$OTHER" --control "$T/theirs/control" \
+				2>"$T/theirs.log" &
+			theirs=$!
+			t_pids="$t_pids $theirs"
+			t_wait_for 10 eval 'their_ctl status || t_is_gone $theirs'
+			t_is_gone $theirs || return 0
+		done
+		return 1
+	}
+	their_log_warns() { # PORT
+		their_ctl listen add "srp+tcp://127.0.0.1:$1" &&
+			grep ":$1: .*will not start again with it" "$T/theirs.log"
+	}
+	t_check 'another user starts a target' their_target
+	if [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" = 1024 ]; then
+		t_check 'it warns of a port that it may not use itself' \
+			their_log_warns $((600 + RANDOM % 400))
+	else
+		t_skip 'it warns of a port that it may not use itself' \
+			'everybody may use low ports here'
+	fi
+	no_other_warning() {
+		other_port
+		! their_log_warns "${OTHER##*:}" && their_ctl status | grep "$OTHER"
+	}
+	t_check 'and of no other' no_other_warning
+	kill "$theirs"
+	t_check 'it ends' t_wait_for 10 t_is_gone "$theirs"
 else
 	t_skip 'other users' 'needs root and setpriv'
 fi
