@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/capabilities.h"
-#include "base/log.h"
 #include "base/number.h"
+#include "base/log.h"
 
 /* Raises a limit to the hard limit. A privileged process raises that first. */
 static void raise_limit(int resource, rlim_t hard)
@@ -129,13 +129,15 @@ bool privileges_has_low_ports(void)
 bool privileges_is_port_of_all(unsigned int port)
 {
 	FILE *f = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
-	unsigned int first = IPPORT_RESERVED;
+	uint64_t first = IPPORT_RESERVED;
+	char text[16] = "";
 
-	if (f) {
-		if (fscanf(f, "%u", &first) != 1)
-			first = IPPORT_RESERVED;
-		fclose(f);
+	if (f && fgets(text, sizeof(text), f)) {
+		text[strcspn(text, "\n")] = '\0';
+		number_parse(text, UINT16_MAX + 1, &first);
 	}
+	if (f)
+		fclose(f);
 	return port >= first;
 }
 

@@ -646,6 +646,7 @@ static const struct {
 	{ "fuse/tree.c", "reallocarray", "when a volume comes" },
 	{ "base/journal.c", "socket", "under the journal only" },
 	{ "target/events.c", "", "with a configuration or its socket only" },
+	{ "target/privileges.c", "fopen", "when rdma-ctl adds an address" },
 	{ "target/collect.c", "", "when metrics are asked for" },
 	{ "target/port/meter.c", "calloc", "when metrics are asked for" },
 	{ "target/export.c", "", "with --metrics and --metrics-file only" },
