@@ -4,6 +4,12 @@
 # How rdma-target starts, refuses to start, and stops, over TCP. TAP on stdout.
 # A refusal is one line on stderr that names the object, and exit status 1.
 # Nothing is left behind.
+#
+# It has mounts of its own: another test that begins with a copy of all mounts
+# would keep the loop device in use when it is unmounted here.
+if [ -z "${IN_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then
+	IN_NAMESPACE=1 exec unshare -m "$0"
+fi
 set -uo pipefail
 
 bin=$BUILD/target/rdma-target
@@ -61,6 +67,10 @@ wait_until() {
 	done
 }
 
+is_up_or_gone() {
+	test -s "$1" || ! is_ours "$pid"
+}
+
 # start NAME ARG...: a target with its log and PID file under NAME; sets pid.
 start() {
 	local name=$1
@@ -69,7 +79,8 @@ start() {
 		2>"$work/$name.log" &
 	pid=$!
 	targets+=("$pid")
-	wait_until test -s "$work/$name.pid"
+	wait_until is_up_or_gone "$work/$name.pid"
+	test -s "$work/$name.pid"
 }
 
 # refused NAME PATTERN ARG...: does not start, and says why in one line.
@@ -172,11 +183,13 @@ if [ -n "$loop" ]; then
 		"$work/loop.img: is in use: mounted or served as $loop" \
 		"${here[@]}" "${file[@]}"
 	start beside "${here[@]}" "${disk[@]}"
-	result "another file of the same file system is served" $?
+	result "another file of the same file system is served" $? \
+		"$(cat "$work/beside.log")"
 	kill "$pid" && wait "$pid"
 	umount "$work/mnt"
 	start idle "${here[@]}" "${file[@]}"
-	result "the file of a loop device that is idle is served" $?
+	result "the file of a loop device that is idle is served" $? \
+		"$(cat "$work/idle.log")"
 	kill "$pid" && wait "$pid"
 	losetup -d "$loop"
 	loop= # another test may have the device now
