@@ -386,7 +386,8 @@ static const struct option_row target_rows[] = {
 		  "channels makes no progress for this long.",
 	  .more = "The initiator is stopped, or no longer takes responses. Its buffers become free for\n"
 		  "other initiators, and the log says which operation waited. An initiator that is slow\n"
-		  "but makes progress stays connected.",
+		  "but makes progress stays connected. On a volume in memory, data moves in place. If\n"
+		  "another initiator waits for these blocks, each command has half of the time to move them.",
 	  OPTION_AT(target_options, rdma_timeout_s) },
 	{ .name = "stop-timeout",
 	  .type = OPTION_NUMBER,

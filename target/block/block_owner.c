@@ -175,9 +175,12 @@ static void owner_tell(const struct block_owner *owner)
 		reactor_send(owner->worker->reactor, &waits->msg);
 }
 
-/* @owner is about to go: those behind it look again. The locks are held. */
-static void owner_tell_later(const struct block_owner *owner)
+/* Those that wait for @owner look again. The locks are held. True: there are some of other
+ * senders. */
+static bool owner_tell_later(const struct block_owner *owner)
 {
+	bool any = false;
+
 	for (unsigned int i = 0; i < owner->place_cnt; i++) {
 		const struct block_stripe *s =
 			i ? owner_last(owner) : owner_first(owner);
@@ -188,36 +191,47 @@ static void owner_tell_later(const struct block_owner *owner)
 				container_of(it, struct block_owner_place, node)
 					->owner;
 
-			if (later->state == BLOCK_OWNER_WAITS &&
-			    owners_meet(owner, later) &&
-			    owner_is_in_the_way(owner, later))
-				owner_tell(later);
+			if (later->state != BLOCK_OWNER_WAITS ||
+			    !owners_meet(owner, later) ||
+			    !owner_is_in_the_way(owner, later))
+				continue;
+			owner_tell(later);
+			any |= later->sender != owner->sender;
 		}
 	}
+	return any;
 }
 
-static void stripe_wake_watchers(struct block_stripe *s)
+static bool stripe_wake_watchers(struct block_stripe *s,
+				 const struct block_sender *sender)
 {
 	const struct list *it;
+	bool any = false;
 
 	pthread_mutex_lock(&s->lock);
 	list_for_each(it, &s->owners) {
 		const struct block_owner *owner =
 			container_of(it, struct block_owner_place, node)->owner;
 
-		if (owner->state == BLOCK_OWNER_WAITS && owner_watches(owner))
-			owner_tell(owner);
+		if (owner->state != BLOCK_OWNER_WAITS || !owner_watches(owner))
+			continue;
+		owner_tell(owner);
+		any |= owner->sender != sender;
 	}
 	pthread_mutex_unlock(&s->lock);
+	return any;
 }
 
-/* All that may have awaited @owner, which was counted. */
-void block_owner_wake_watchers(struct block_owner *owner)
+/* All that may await @owner, which is or was counted. True: some of other senders do. */
+bool block_owner_wake_watchers(struct block_owner *owner)
 {
 	unsigned int first = block_stripe(owner->begin);
+	struct block_stripe *stripes = owner->of->stripes;
+	bool any = stripe_wake_watchers(&stripes[first], owner->sender);
 
-	stripe_wake_watchers(&owner->of->stripes[first]);
-	stripe_wake_watchers(&owner->of->stripes[(first + 1) % BLOCK_STRIPES]);
+	return stripe_wake_watchers(&stripes[(first + 1) % BLOCK_STRIPES],
+				    owner->sender) ||
+	       any;
 }
 
 /* ---- signs of life ---- */
@@ -459,6 +473,22 @@ bool block_owner_give_up(struct block_owner *owner)
 	atomic_fetch_add(&owner->of->watch, 1);
 	owner_unlock(owner);
 	return true;
+}
+
+/* That those who wait look again changes nothing. */
+bool block_owner_is_awaited(struct block_owner *owner)
+{
+	bool ret;
+
+	if (owner->state == BLOCK_OWNER_READS)
+		return atomic_load(&owner->of->watch) &&
+		       block_owner_wake_watchers(owner);
+	if (owner->state != BLOCK_OWNER_HAS)
+		return false;
+	owner_lock(owner);
+	ret = owner_tell_later(owner);
+	owner_unlock(owner);
+	return ret;
 }
 
 /* ---- draining ---- */

@@ -174,7 +174,7 @@ static inline bool block_owners_have_given_up(const struct block_owners *of)
 
 /* For the next functions. */
 void block_owner_end(struct block_owner *owner);
-void block_owner_wake_watchers(struct block_owner *owner);
+bool block_owner_wake_watchers(struct block_owner *owner);
 
 static inline unsigned int block_stripe(uint64_t at)
 {
@@ -236,5 +236,8 @@ void block_owners_drain(struct block_owners *of, struct block_worker *w,
 /* Nobody waits for the I/O any more, but the store has it. True: it changes
  * blocks. */
 bool block_owner_give_up(struct block_owner *owner);
+
+/* Whether other senders wait until @owner gives its blocks back. Thread: its worker. */
+bool block_owner_is_awaited(struct block_owner *owner);
 
 #endif

@@ -10,6 +10,7 @@ struct oldest {
 	const struct request *req; /* NULL: an IU that the channel sends on
 				    * its own, if any */
 	uint64_t waited_us;
+	struct request *awaited; /* others have waited too long for its blocks */
 };
 
 static bool watchdog_is_read(const struct request *req)
@@ -22,18 +23,34 @@ static unsigned int watchdog_period_ms(const struct worker *w)
 	return (w->rdma_timeout_ms + 3) / 4;
 }
 
-/* At least this time has passed since the post and since the last completion.
- * Both are known only to lie between two checks. */
+/* At least this time has passed since an event that is only known to lie between the
+ * check at @since and the next one. */
+static uint64_t watchdog_passed_us(const struct worker *w, uint64_t since)
+{
+	uint64_t now = reactor_now_us(w->reactor);
+
+	since += watchdog_period_ms(w) * 1000ull;
+	return now > since ? now - since : 0;
+}
+
+/* Since the post and since the last completion. */
 static uint64_t watchdog_waited_us(const struct channel *ch, enum watched what,
 				   uint64_t posted_us)
 {
-	uint64_t now = reactor_now_us(ch->worker->reactor);
 	uint64_t since = ch->progress_us[what];
 
-	if (since < posted_us)
-		since = posted_us;
-	since += watchdog_period_ms(ch->worker) * 1000ull;
-	return now > since ? now - since : 0;
+	return watchdog_passed_us(ch->worker,
+				  since < posted_us ? posted_us : since);
+}
+
+/* Half of the timeout, so that those who wait do not time out. */
+static bool watchdog_is_in_the_way(struct request *req)
+{
+	const struct worker *w = req->worker;
+
+	return watchdog_passed_us(w, req->posted_us) >=
+		       w->rdma_timeout_ms * 500ull &&
+	       block_owner_is_awaited(&req->task.blk.owner);
 }
 
 /* False: nothing is in flight. */
@@ -47,8 +64,7 @@ static bool watchdog_find_oldest(const struct channel *ch, struct oldest *ret)
 		ret->waited_us = watchdog_waited_us(ch, WATCHED_SEND,
 						    ch->unasked.posted_us);
 	list_for_each(it, &ch->requests.busy) {
-		const struct request *req =
-			container_of(it, struct request, node);
+		struct request *req = container_of(it, struct request, node);
 		uint64_t us;
 
 		if (!watchdog_is_read(req) && req->state != REQUEST_RESPONDING)
@@ -57,8 +73,12 @@ static bool watchdog_find_oldest(const struct channel *ch, struct oldest *ret)
 		us = watchdog_waited_us(
 			ch, watchdog_is_read(req) ? WATCHED_READ : WATCHED_SEND,
 			req->posted_us);
-		if (us > ret->waited_us)
-			*ret = (struct oldest){ .req = req, .waited_us = us };
+		if (us > ret->waited_us) {
+			ret->req = req;
+			ret->waited_us = us;
+		}
+		if (!ret->awaited && watchdog_is_in_the_way(req))
+			ret->awaited = req;
 	}
 	return any;
 }
@@ -77,6 +97,12 @@ static const char *watchdog_what_waits(const struct request *req)
 	}
 }
 
+static void watchdog_close(struct channel *ch, const char *why)
+{
+	channel_complain(ch, "%s; closing", why);
+	channel_close(ch, why);
+}
+
 static void watchdog_give_up(struct channel *ch, const struct oldest *oldest)
 {
 	unsigned int s = (unsigned int)(oldest->waited_us / 1000000);
@@ -90,8 +116,22 @@ static void watchdog_give_up(struct channel *ch, const struct oldest *oldest)
 		 "the initiator has stopped: %s%s has been waiting for it for "
 		 "%u s",
 		 watchdog_what_waits(oldest->req), tag, s);
-	channel_complain(ch, "%s; closing", why);
-	channel_close(ch, why);
+	watchdog_close(ch, why);
+}
+
+/* The data of @req is in the memory of the volume, and moves too slowly. */
+static void watchdog_make_way(struct channel *ch, const struct request *req)
+{
+	const struct scsi_task *task = &req->task;
+	char why[200];
+
+	snprintf(why, sizeof(why),
+		 "the initiator is too slow: others wait for blocks from LBA "
+		 "%llu on of volume '%s', whose data it has not %s for %u s",
+		 (unsigned long long)task->cmd.lba, task->vol->name,
+		 watchdog_is_read(req) ? "sent" : "taken",
+		 ch->worker->rdma_timeout_ms / 2000);
+	watchdog_close(ch, why);
 }
 
 /* True: something is in flight. */
@@ -103,6 +143,10 @@ static bool watchdog_look_at(struct channel *ch)
 		return false;
 	if (oldest.waited_us >= ch->worker->rdma_timeout_ms * 1000ull) {
 		watchdog_give_up(ch, &oldest);
+		return false;
+	}
+	if (oldest.awaited) {
+		watchdog_make_way(ch, oldest.awaited);
 		return false;
 	}
 	return true;
@@ -127,9 +171,11 @@ static bool watchdog_is_late(const struct worker *w)
 static void watchdog_begin_again(struct channel *ch)
 {
 	uint64_t now = reactor_now_us(ch->worker->reactor);
+	struct list *it;
 
-	ch->progress_us[WATCHED_READ] = now;
-	ch->progress_us[WATCHED_SEND] = now;
+	ch->unasked.posted_us = now;
+	list_for_each(it, &ch->requests.busy)
+		container_of(it, struct request, node)->posted_us = now;
 }
 
 static void watchdog_look(struct reactor_timer *t)

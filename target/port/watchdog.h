@@ -8,6 +8,10 @@
  * progress stays connected. If the target itself was stopped, the time counts
  * from its continuation.
  *
+ * RDMA may move the data of a command to or from the memory of the volume, and the blocks
+ * belong to the command meanwhile (block_owner.h). If others wait for them, it has half
+ * of the time, progress or not, before the channel is closed.
+ *
  * Each worker has one timer, which runs only while something is in flight.
  * Thread: the worker.
  */

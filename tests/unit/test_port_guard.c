@@ -44,7 +44,9 @@ static uint64_t rw(struct t_ini *ch, struct rig_cmd cmd, size_t offset,
 				      .descs = &desc,
 				      .desc_cnt = 1 };
 
-	if (cmd.cdb[0] == 0x2a)
+	if (!len)
+		return rig_cmd(ch, &cmd);
+	if (cmd.cdb[0] == 0x2a || cmd.cdb[0] == 0x89)
 		cmd.out = data;
 	else
 		cmd.in = data;
@@ -135,6 +137,51 @@ T_ROWS(slow_initiator_is_left_alone, slow_cases)
 		rig_settle(rig);
 		rig_expect_status(ch, tags[i], SCSI_STATUS_GOOD);
 	}
+	rig_destroy(rig);
+}
+
+/* A command of one whose data moves too slowly, and one of another that waits for the
+ * blocks. */
+static const struct way_case {
+	const char *name;
+	bool write;
+	uint8_t cdb[16]; /* of the other one */
+	uint16_t blocks;
+} way_cases[] = {
+	{ "reads, for COMPARE AND WRITE", false, { 0x89, [13] = 1 }, 2 },
+	{ "writes, for a write", true, { 0x2a, [8] = 1 }, 1 },
+	{ "writes, for COMPARE AND WRITE", true, { 0x89, [13] = 1 }, 2 },
+	{ "reads, for an eject", false, { 0x1b, [4] = 2 }, 0 },
+};
+
+T_ROWS(initiator_in_the_way_is_disconnected, way_cases)
+{
+	const struct way_case *row = *state;
+	struct rig_options opt = { .removable = true };
+	struct rig *rig = rig_create(&opt);
+	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	struct t_ini *other = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	struct rig_cmd slow =
+		row->write ? rig_write(RIG_RAM, 0, 8) : rig_read(RIG_RAM, 0, 8);
+	struct rig_cmd cmd = { .lun = RIG_RAM };
+	uint64_t tag;
+
+	rig_expect_alive(ch);
+	rig_expect_alive(other);
+	t_fabric_stop(target_end(rig, 1));
+	rw(ch, slow, 0, 8 * BLK);
+	memcpy(cmd.cdb, row->cdb, sizeof(cmd.cdb));
+	tag = rw(other, cmd, 8 * BLK, row->blocks * BLK);
+	/* Half of the time is its own, whoever waits. */
+	for (int i = 0; i < 2; i++) {
+		pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
+		assert_false(ch->closed);
+	}
+	assert_null(t_ini_rsp(other, tag));
+	pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
+	assert_true(ch->closed);
+	rig_expect_status(other, tag, SCSI_STATUS_GOOD);
+	assert_false(other->closed);
 	rig_destroy(rig);
 }
 
