@@ -37,6 +37,10 @@ struct scsi_handler {
 	bool (*execute)(struct scsi_task *task);
 };
 
+/* As unit_turn_take(), with task->turn. Return: for execute. */
+bool scsi_task_take_turn(struct scsi_task *task,
+			 void (*next)(struct unit_turn *turn, int err));
+
 /* ---- ends of a task; each returns what the last step returns ---- */
 
 bool scsi_task_good(struct scsi_task *task);

@@ -246,8 +246,7 @@ static bool execute_exit(struct scsi_task *task)
 		return scsi_task_fail(task, &sense);
 	if (volume_state(vol) != VOLUME_SANITIZE_FAILED)
 		return scsi_task_good(task);
-	unit_turn_take(vol, task->worker, &task->turn, exit_turn);
-	return false;
+	return scsi_task_take_turn(task, exit_turn);
 }
 
 const struct scsi_handler scsi_sanitize_exit = { .execute = execute_exit };

@@ -93,8 +93,7 @@ static void select_turn(struct unit_turn *turn, int err)
 
 static bool execute_mode_select(struct scsi_task *task)
 {
-	unit_turn_take(task->vol, task->worker, &task->turn, select_turn);
-	return false;
+	return scsi_task_take_turn(task, select_turn);
 }
 
 const struct scsi_handler scsi_mode_select = { .execute = execute_mode_select };

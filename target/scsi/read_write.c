@@ -151,9 +151,7 @@ static void start_stop_turn(struct unit_turn *turn, int err)
 static bool execute_start_stop(struct scsi_task *task)
 {
 	if (task->cmd.loej) {
-		unit_turn_take(task->vol, task->worker, &task->turn,
-			       start_stop_turn);
-		return false;
+		return scsi_task_take_turn(task, start_stop_turn);
 	}
 	if (!start_stop_flushes(task))
 		return scsi_task_good(task);

@@ -49,8 +49,7 @@ static bool persistent_in_find_out(struct scsi_task *task)
 {
 	if (!task->vol->state.share)
 		return false;
-	unit_turn_take(task->vol, task->worker, &task->turn,
-		       persistent_in_turn);
+	scsi_task_take_turn(task, persistent_in_turn);
 	return true;
 }
 
@@ -208,8 +207,7 @@ static void persistent_turn(struct unit_turn *turn, int err)
 
 static bool execute_persistent_out(struct scsi_task *task)
 {
-	unit_turn_take(task->vol, task->worker, &task->turn, persistent_turn);
-	return false;
+	return scsi_task_take_turn(task, persistent_turn);
 }
 
 const struct scsi_handler scsi_persistent_out = {
@@ -254,8 +252,7 @@ static void reserve_turn(struct unit_turn *turn, int err)
 
 static bool execute_reserve(struct scsi_task *task)
 {
-	unit_turn_take(task->vol, task->worker, &task->turn, reserve_turn);
-	return false;
+	return scsi_task_take_turn(task, reserve_turn);
 }
 
 const struct scsi_handler scsi_reserve = { .execute = execute_reserve };

@@ -94,6 +94,14 @@ bool scsi_task_end_stopped(struct scsi_task *task)
 	return task_end(task);
 }
 
+bool scsi_task_take_turn(struct scsi_task *task,
+			 void (*next)(struct unit_turn *turn, int err))
+{
+	task->turns = true;
+	unit_turn_take(task->vol, task->worker, &task->turn, next);
+	return false;
+}
+
 bool scsi_task_turned_too_late(struct scsi_task *task)
 {
 	if (!task->stopped)
@@ -108,16 +116,27 @@ void scsi_task_stop(struct scsi_task *task)
 	task->stopped = true;
 }
 
+static bool task_leave_turns(struct scsi_task *task)
+{
+	return task->turns && unit_turn_leave(task->vol, &task->turn);
+}
+
+static bool task_leave_job(struct scsi_task *task)
+{
+	if (!task->on_job)
+		return false;
+	task->on_job = false;
+	volume_job_leave(task->vol);
+	return true;
+}
+
 void scsi_task_cancel(struct scsi_task *task)
 {
 	scsi_task_stop(task);
-	if (!task->on_job) {
+	if (task_leave_turns(task) || task_leave_job(task))
+		task_end(task);
+	else
 		block_stop_waiting(&task->blk);
-		return;
-	}
-	task->on_job = false;
-	volume_job_leave(task->vol);
-	task_end(task);
 }
 
 void scsi_task_answer(struct scsi_task *task, enum scsi_status status)

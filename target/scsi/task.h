@@ -209,6 +209,7 @@ struct scsi_task {
 	bool answered;	    /* answer() has returned true */
 	bool stopped;	    /* scsi_task_stop() */
 	bool on_job;	    /* waits for its job to begin or end */
+	bool turns;	    /* has taken a turn of the unit, or waits for it */
 	bool tells;	    /* reports that writes may be lost; see
 		        * scsi_task_delivered() */
 	bool copies;	    /* EXTENDED COPY, and its list is known */
@@ -282,7 +283,7 @@ static inline bool scsi_task_give_up(struct scsi_task *task)
 void scsi_task_stop(struct scsi_task *task);
 
 /* The same, and done() follows as soon as possible: the task no longer waits
- * for blocks, nor for a job (FORMAT UNIT, SANITIZE). May call done()
+ * for blocks, for a turn, nor for a job (FORMAT UNIT, SANITIZE). May call done()
  * from within. */
 void scsi_task_cancel(struct scsi_task *task);
 

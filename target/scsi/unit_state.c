@@ -388,6 +388,7 @@ void unit_turn_take(struct volume *vol, struct block_worker *w,
 	turn->worker = w;
 	turn->next = next;
 	turn->msg.run = unit_run_turn;
+	list_init(&turn->node);
 	pthread_mutex_lock(&st->lock);
 	waits = st->turn;
 	if (waits)
@@ -397,6 +398,18 @@ void unit_turn_take(struct volume *vol, struct block_worker *w,
 	pthread_mutex_unlock(&st->lock);
 	if (!waits)
 		next(turn, 0);
+}
+
+bool unit_turn_leave(struct volume *vol, struct unit_turn *turn)
+{
+	struct unit_state *st = &vol->state;
+	bool waits;
+
+	pthread_mutex_lock(&st->lock);
+	waits = !list_empty(&turn->node);
+	list_del(&turn->node);
+	pthread_mutex_unlock(&st->lock);
+	return waits;
 }
 
 void unit_turn_end(struct volume *vol)

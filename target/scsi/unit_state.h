@@ -156,6 +156,8 @@ static inline bool unit_state_conflicts(struct unit_state *st,
 void unit_turn_take(struct volume *vol, struct block_worker *w,
 		    struct unit_turn *turn,
 		    void (*next)(struct unit_turn *turn, int err));
+/* True: @turn still waited, and does so no longer. Thread: @w, as above. */
+bool unit_turn_leave(struct volume *vol, struct unit_turn *turn);
 /* Thread: the turn's worker. */
 void unit_turn_end(struct volume *vol);
 

@@ -968,6 +968,28 @@ T_TEST(ended_mode_select_flushes_all_the_same)
 	t_disk_stop();
 }
 
+T_TEST(command_that_waits_for_its_turn_can_be_aborted)
+{
+	struct t_bytes out = t_bytes("00*4 08 12 00 00*17");
+	struct t_command c[3];
+
+	t_disk_start_in(T_THIN, dir);
+	for (int i = 0; i < 3; i++)
+		t_command_start(&c[i], "15 11 00 00 18", 0, out.p,
+				(uint32_t)out.len, 0);
+	scsi_task_cancel(&c[1].task);
+	assert_int_equal(c[1].done, 1);
+	assert_int_equal(c[0].done, 0);
+	while (!c[0].done || !c[2].done)
+		t_disk_turn();
+	assert_int_equal(c[1].done, 1);
+	assert_int_equal(c[2].task.status, SCSI_STATUS_GOOD);
+	for (int i = 0; i < 3; i++)
+		t_command_free(&c[i]);
+	free(out.p);
+	t_disk_stop();
+}
+
 T_TEST(state_in_use_is_not_taken)
 {
 	struct volume_spec spec = { .store = &backend_ram,
