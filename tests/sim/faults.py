@@ -221,9 +221,6 @@ FAULTS = [
     ('does not wait for readers before it is alone', 'target/block/block_owner.c',
      'if (owner_watches(owner) && owner_awaits_readers(owner))',
      'if (false)'),
-    ('lets commands in that a format keeps out', 'target/block/block.c',
-     'if (!cmd->let_in && cmd->barred && cmd->barred(cmd)) {',
-     'if (false) {'),
     ('ignores the ORDERED attribute', 'target/port/task_set.c',
      '\tif (!task_set_must_wait(req))\n\t\treturn true;', '\treturn true;'),
 ]
