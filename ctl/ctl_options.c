@@ -57,6 +57,9 @@ static const struct option_row ctl_verb_rows[] = {
 	  .help = "Add a volume. _SPEC_ is the same as for *--backing* of "
 		  "*rdma-target*(8)." },
 	{ .name = "volume remove", .value = "NAME", .help = "Remove a volume." },
+	{ .name = "volume forget",
+	  .value = "NAME",
+	  .help = "Let other volumes have the LUNs of one that was removed." },
 	{ .name = "volume resize",
 	  .value = "NAME [SIZE]",
 	  .help = "Grow the file of a volume. Without _SIZE_, check whether "

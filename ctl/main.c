@@ -249,6 +249,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	{ "volume list", 0, 0, "ListVolumes", make_nothing, ctl_print_volumes },
 	{ "volume add", 1, 1, "AddVolume", make_volume, ctl_print_added },
 	{ "volume remove", 1, 1, "RemoveVolume", make_remove, NULL },
+	{ "volume forget", 1, 1, "ForgetVolume", make_name, NULL },
 	{ "volume resize", 1, 2, "ResizeVolume", make_resize, ctl_print_size },
 	{ "volume set", 3, -1, "SetParameters", make_parameters, NULL },
 	{ "volume allow", 1, -1, "SetAllow", make_volume_allow,

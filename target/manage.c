@@ -160,7 +160,6 @@ void manage_started(struct manage *m)
 				    json_string(luns->vol[i]->name));
 		json_object_set_new(vol, "lun",
 				    json_integer(luns->vol[i]->lun));
-		m->lun_was_used[luns->vol[i]->lun] = true;
 	}
 	m->at_start = json_deep_copy(m->config);
 	m->added = manage_find_added(m);

@@ -40,7 +40,6 @@ struct manage {
 	pthread_mutex_t shown_lock; /* guards the next two; held briefly */
 	json_t *shown; /* config without a change that is being made */
 	uint64_t shown_generation;
-	bool lun_was_used[LUNS_MAX]; /* since the start */
 	const json_t *file; /* of the file at the start; NULL: no file */
 	json_t *at_start;   /* value of config at the start */
 	/* What the command line has added: values that the file does not have,

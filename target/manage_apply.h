@@ -30,8 +30,4 @@ bool manage_apply(struct manage *m, const json_t *want,
 		  const struct manage_apply *how, json_t **ret_changes,
 		  struct manage_fault *f);
 
-/* @want is canonical and has been applied. Logs which volumes get another LUN
- * when the target starts with it. */
-void manage_warn_of_numbers(struct manage *m, const json_t *want);
-
 #endif

@@ -463,6 +463,15 @@ static void method_remove_volume(struct control_call *c)
 	json_decref(names);
 }
 
+static void method_forget_volume(struct control_call *c)
+{
+	struct manage_fault f;
+	bool good =
+		manage_forget_luns(method_begin(c), method_text(c, "name"), &f);
+
+	method_changed(c, good, &f, json_object());
+}
+
 static void method_set_parameters(struct control_call *c)
 {
 	struct config_fault fault;
@@ -829,6 +838,12 @@ static const struct control_method manage_methods[] = {
 	  .help = "Serve a volume no more; force: although initiators see it",
 	  .changes = true,
 	  .run = method_remove_volume },
+	{ .name = "ForgetVolume",
+	  .in = "name: string",
+	  .out = METHODS_GENERATION,
+	  .help = "Let other volumes have the LUNs of one that is gone",
+	  .changes = true,
+	  .run = method_forget_volume },
 	{ .name = "ResizeVolume",
 	  .in = "name: string, size: ?object",
 	  .out = "size: int",

@@ -14,13 +14,9 @@ static bool reload_apply(struct manage *m, const json_t *want,
 			 struct manage_fault *f)
 {
 	const struct manage_apply how = { .given = given };
-	bool good;
 
 	atomic_fetch_add(&m->file_uses, 1);
-	good = manage_apply(m, want, &how, ret_changes, f);
-	if (good)
-		manage_warn_of_numbers(m, want);
-	return good;
+	return manage_apply(m, want, &how, ret_changes, f);
 }
 
 static void reload_read_file(const char *path, struct manage_file *file)

@@ -37,7 +37,6 @@ struct manage_volume {
 	struct server *s;
 	struct volume_spec *spec;
 	struct access_rules meanwhile; /* if it has none of its own */
-	unsigned int lun;
 	struct volume *vol;
 	enum manage_volume_state state;
 	unsigned int attached; /* workers that have the volume */
@@ -102,17 +101,25 @@ static int manage_check_plugins(struct manage_volume *v)
 	return err;
 }
 
-static int manage_check_others(struct manage_volume *v)
+/* Its LUN and its state, beside all others. */
+static int manage_prepare(struct manage_volume *v)
 {
 	struct lun_map *luns = malloc(sizeof(*luns));
+	bool chooses[LUNS_MAX] = { false };
 	int err;
 
 	if (!luns)
 		return error_set(&v->e, -ENOMEM, "out of memory");
-	memcpy(luns->vol, v->s->luns.vol, sizeof(luns->vol));
-	luns->cnt = v->s->luns.cnt;
+	*luns = v->s->luns;
+	chooses[luns->cnt] = !v->spec->has_lun;
 	luns->vol[luns->cnt++] = v->vol;
-	err = server_check_volumes(luns, &v->e);
+	err = lun_memory_choose(&v->s->lun_memory, luns, chooses, &v->e);
+	if (!err)
+		err = server_check_volumes(luns, &v->e);
+	if (!err)
+		err = server_load_state(v->s, v->vol, &v->e);
+	if (!err)
+		err = lun_memory_keep(&v->s->lun_memory, luns, &v->e);
 	free(luns);
 	return err;
 }
@@ -163,6 +170,14 @@ static int manage_check_leaving(struct manage_volume *v)
 	return err ? manage_say_end(&v->e, err) : v->res;
 }
 
+/* Memory without a name is named after it. */
+static unsigned int manage_first_lun(const struct manage_volume *v)
+{
+	return v->spec->has_lun
+		       ? v->spec->lun
+		       : lun_memory_free(&v->s->lun_memory, &v->s->luns);
+}
+
 static int manage_open(struct manage_volume *v)
 {
 	int err = manage_check_plugins(v);
@@ -171,16 +186,15 @@ static int manage_open(struct manage_volume *v)
 		err = manage_check_leaving(v);
 	if (err)
 		return err;
-	err = volume_open(v->spec, v->lun, v->s->target.text, &v->vol, &v->e);
+	err = volume_open(v->spec, manage_first_lun(v), v->s->target.text,
+			  &v->vol, &v->e);
 	if (err) {
 		v->vol = NULL;
 		if (err == -EACCES && !v->spec->given)
 			manage_advise_given(v);
 		return err;
 	}
-	err = manage_check_others(v);
-	if (!err)
-		err = server_load_state(v->s, v->vol, &v->e);
+	err = manage_prepare(v);
 	if (!err)
 		err = server_open_record(v->s, v->vol, &v->e);
 	if (err)
@@ -542,35 +556,6 @@ static bool manage_leave(struct manage_volume *v)
 
 /* ---- volumes ---- */
 
-static bool manage_lun_is_free(const struct manage *m, unsigned int lun)
-{
-	const struct lun_map *luns = &m->server->luns;
-
-	for (unsigned int i = 0; i < luns->cnt; i++) {
-		if (luns->vol[i]->lun == lun)
-			return false;
-	}
-	return true;
-}
-
-static bool manage_find_lun(struct manage_volume *v, bool may_reuse)
-{
-	for (v->lun = 0; v->lun < LUNS_MAX; v->lun++) {
-		if (manage_lun_is_free(v->m, v->lun) &&
-		    (may_reuse || !v->m->lun_was_used[v->lun]))
-			return true;
-	}
-	return false;
-}
-
-/* An initiator may still believe that a used LUN is the volume that had it. */
-static bool manage_choose_lun(struct manage_volume *v)
-{
-	v->lun = v->spec->lun;
-	return v->spec->has_lun || manage_find_lun(v, /* may_reuse= */ false) ||
-	       manage_find_lun(v, /* may_reuse= */ true);
-}
-
 static bool manage_note_volume(struct manage *m, const json_t *vol,
 			       const struct volume *is, json_t **ret_vol)
 {
@@ -625,14 +610,13 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 	v.spec = spec;
 	if (!manage_take_meanwhile(&v, new->meanwhile))
 		return manage_refuse_volume(f, name, "allow", v.e.text);
-	if (m->server->luns.cnt == LUNS_MAX || !manage_choose_lun(&v))
+	if (m->server->luns.cnt == LUNS_MAX)
 		return manage_refuse_volume(f, name, "lun",
 					    "all 256 LUNs are taken");
 	err = manage_bring(&v);
 	manage_volume_fini(&v);
 	if (err)
 		return manage_refuse_volume(f, name, "", v.e.text);
-	m->lun_was_used[v.lun] = true;
 	about = volume_about(v.vol, "volume-added");
 	log_event(LOG_NOTICE, &about, "volume '%s' is served as LUN %u now",
 		  v.vol->name, v.vol->lun);
@@ -654,6 +638,18 @@ static void manage_forget_volume(struct manage *m, const char *name)
 	if (json_array_size(vols) == 0)
 		json_object_del(m->config, "backing");
 	manage_changed(m);
+}
+
+bool manage_forget_luns(struct manage *m, const char *name,
+			struct manage_fault *f)
+{
+	struct server *s = m->server;
+	struct error e;
+
+	if (lun_memory_forget(&s->lun_memory, &s->luns, name, &e))
+		return manage_refuse_volume(f, name, "", e.text);
+	log_notice("other volumes may have the LUNs of '%s' now", name);
+	return true;
 }
 
 /* ---- removal ---- */

@@ -34,6 +34,9 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
  * when it has answered. */
 bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
 			   struct manage_fault *f);
+/* Forgets the LUNs of a volume that is gone. False: refused. */
+bool manage_forget_luns(struct manage *m, const char *name,
+			struct manage_fault *f);
 /* Whether no initiator sees any of them, or @force. False: refused. */
 bool manage_may_remove(struct manage *m, const json_t *names, bool force,
 		       struct manage_fault *f);

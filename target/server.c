@@ -369,9 +369,18 @@ static int server_use_state(struct server *s,
 	return err;
 }
 
+static uint16_t server_first_port(const struct target_options *opt)
+{
+	return opt->listen_cnt ? opt->listens[0].port : XP_URI_PORT;
+}
+
 static int server_open_id(struct server *s, struct error *e)
 {
-	return target_id_open(s->opt->state_dir, &s->target, e);
+	int err = target_id_open(s->opt->state_dir, &s->target, e);
+
+	return err ? err
+		   : lun_memory_open(&s->lun_memory, s->opt->state_dir,
+				     server_first_port(s->opt), e);
 }
 
 static int server_use_records(struct server *s, struct error *e)
@@ -434,11 +443,6 @@ static int server_start_threads(struct server *s, struct error *e)
 	if (err)
 		error_set(e, err, "cannot start a thread: %s", strerror(-err));
 	return err;
-}
-
-static uint16_t server_first_port(const struct target_options *opt)
-{
-	return opt->listen_cnt ? opt->listens[0].port : XP_URI_PORT;
 }
 
 static void server_init_port(struct server *s)
@@ -562,6 +566,7 @@ static void server_tear_down(struct server *s)
 		pidfile_remove(&s->pidfile);
 		log_exit(EXIT_FAILURE);
 	}
+	lun_memory_close(&s->lun_memory);
 	for (unsigned int i = 0; i < s->worker_cnt; i++)
 		worker_close(&s->workers[i]);
 	if (s->signal_fd >= 0)

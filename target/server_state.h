@@ -15,6 +15,7 @@
 #include "target/configure.h"
 #include "target/options.h"
 #include "target/port/port.h"
+#include "target/scsi/lun_memory.h"
 #include "target/scsi/target_id.h"
 #include "target/start_signals.h"
 
@@ -100,7 +101,8 @@ struct server {
 	unsigned int attached[WORKERS_MAX];
 	struct port port;
 	struct target_id target;
-	struct srp_port_id id; /* of the port */
+	struct lun_memory lun_memory; /* changed as the configuration is */
+	struct srp_port_id id;	      /* of the port */
 	struct listen_points points;
 
 	int signal_fd;

@@ -51,9 +51,10 @@ int server_check_volumes(const struct lun_map *luns, struct error *e)
 	return err;
 }
 
-/* Gives each volume its LUN: its own, or the lowest free one. */
-static void server_choose_luns(const struct target_options *opt,
-			       unsigned int luns[])
+/* Gives each volume a LUN: its own, or the lowest free one. Memory without a name is named
+ * after it. Which one it really gets, lun_memory_choose() says. */
+static void server_number_volumes(const struct target_options *opt,
+				  unsigned int luns[])
 {
 	bool taken[LUNS_MAX] = { false };
 	unsigned int next = 0;
@@ -78,7 +79,7 @@ int server_open_volumes(struct server *s, struct error *e)
 	unsigned int numbers[LUNS_MAX] = { 0 };
 	int err;
 
-	server_choose_luns(s->opt, numbers);
+	server_number_volumes(s->opt, numbers);
 	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
 		s->opening = s->opt->backing_texts[i];
 		err = volume_open(&s->opt->backings[i], numbers[i],
@@ -90,7 +91,21 @@ int server_open_volumes(struct server *s, struct error *e)
 		}
 		luns->cnt++;
 	}
-	return server_check_volumes(luns, e);
+	return 0;
+}
+
+static int server_choose_luns(struct server *s, struct error *e)
+{
+	bool chooses[LUNS_MAX];
+	int err;
+
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		chooses[i] = !s->opt->backings[i].has_lun;
+	err = lun_memory_choose(&s->lun_memory, &s->luns, chooses, e);
+	if (err == -EEXIST && lun_memory_lasts(&s->lun_memory))
+		error_add(e, ", or remove its line from %s",
+			  s->lun_memory.path);
+	return err ? err : server_check_volumes(&s->luns, e);
 }
 
 static void server_log_identity(const struct server *s,
@@ -123,11 +138,11 @@ int server_load_state(struct server *s, struct volume *vol, struct error *e)
 
 int server_load_states(struct server *s, struct error *e)
 {
-	int err = 0;
+	int err = server_choose_luns(s, e);
 
 	for (unsigned int i = 0; i < s->luns.cnt && !err; i++)
 		err = server_load_state(s, s->luns.vol[i], e);
-	return err;
+	return err ? err : lun_memory_keep(&s->lun_memory, &s->luns, e);
 }
 
 int server_open_record(const struct server *s, struct volume *vol,

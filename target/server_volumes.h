@@ -19,6 +19,7 @@ int server_open_volumes(struct server *s, struct error *e);
 /* Loads the kept state of @vol, which no worker has yet. May block. Thread:
  * any. */
 int server_load_state(struct server *s, struct volume *vol, struct error *e);
+/* The same for all volumes, after each has got its LUN and all differ. */
 int server_load_states(struct server *s, struct error *e);
 /* The same with the record of flushes. */
 int server_open_record(const struct server *s, struct volume *vol,

@@ -141,4 +141,40 @@ if unshare -mu mount --bind /dev/null /etc/machine-id 2>/dev/null; then
 else
 	t_skip 'the disk is the same in a new container' 'may not unshare here'
 fi
+
+# ---- LUNs: an initiator that runs on would write to another disk
+PATH=${PATH#"$T/bin:"}
+truncate -s 1M "$T/a" "$T/b" "$T/c"
+mkdir "$T/luns"
+again() { # -b ... of one start
+	t_target_stop TERM
+	t_target_again --state-dir "$T/luns" "$@"
+}
+luns_are() { # "0:a 1:b"
+	[ "$(sed -n 's/^  LUN \([0-9]*\) *\([a-z]*\) .*/\1:\2/p' "$T/target.log" |
+		tr '\n' ' ')" = "$1 " ]
+}
+t_target --state-dir "$T/luns" -b "$T/a" -b "$T/b"
+t_check 'volumes get LUNs in their order' luns_are '0:a 1:b'
+again -b "$T/b" -b "$T/a"
+t_check 'and keep them in another order' luns_are '1:b 0:a'
+again -b "$T/b" -b "$T/c"
+t_check 'a new one does not get that of one that is gone' luns_are '1:b 2:c'
+t_target_stop TERM
+t_refused 'nor by lun=' "volume 'c' cannot be LUN 0: initiators may still know it as the volume 'a' of before; .* or remove its line from $T/luns/luns.$T_PORT\$" \
+	rdma-target --listen "$URI" --state-dir "$T/luns" -b "$T/c,lun=0"
+t_target_again --state-dir "$T/luns" -b "$T/b" --control "$T/ctl"
+ctl() { rdma-ctl --control "$T/ctl" "$@" 2>&1; }
+if command -v rdma-ctl >/dev/null; then
+	t_check 'nor while the target runs' sh -c \
+		"rdma-ctl --control '$T/ctl' volume add '$T/c,lun=0' 2>&1 | grep -q 'know it as the volume .a. of before'"
+	t_check 'unless the administrator says so' ctl volume forget a
+	t_check 'then another one gets it' ctl volume add "$T/c,lun=0"
+	t_check 'a volume that is served is not forgotten' sh -c \
+		"! rdma-ctl --control '$T/ctl' volume forget b 2>/dev/null"
+	again -b "$T/c" -b "$T/b"
+	t_check 'after the next start, too' luns_are '0:c 1:b'
+else
+	t_skip 'an administrator forgets LUNs' 'no rdma-ctl here'
+fi
 t_done

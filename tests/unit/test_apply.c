@@ -687,19 +687,6 @@ T_TEST(reload_of_a_broken_file_is_refused)
 	free(before);
 }
 
-/* At the next start, volumes without a number get theirs in the order of the file. */
-T_TEST(reload_warns_of_luns_that_will_change)
-{
-	t_server_write("c.json", t_json("{'backing': ['spare,name=s', "
-					"'ram:1M,name=a']}"));
-	t_server_ask("Reload", NULL);
-	assert_non_null(strstr(t_server_log(),
-			       "volume 'a' is LUN 0, but LUN 1 when the target "
-			       "starts again"));
-	assert_non_null(
-		strstr(t_server_log(), "volume 's' is LUN 3, but LUN 0"));
-}
-
 T_TEST(hangup_reads_the_file_again)
 {
 	t_server_write("c.json", t_json("{'max-logins': 9}"));
