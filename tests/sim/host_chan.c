@@ -91,6 +91,21 @@ static void fence(struct chan *ch)
 	}
 }
 
+/* The target may have ended all channels of the nexus before it saw this MULTI login:
+ * then there is a new nexus. */
+static void join(struct chan *ch)
+{
+	for (unsigned int i = 0; i < CHANS_MAX; i++) {
+		const struct chan *other = &world.chans[i];
+
+		if (other != ch && other->host == ch->host &&
+		    other->state == OPEN && !other->excused)
+			return;
+	}
+	for (unsigned int lun = 0; lun < BLOCKS_LUNS; lun++)
+		ch->host->ua[lun].logins++;
+}
+
 static void chan_established(struct t_ini *ini)
 {
 	struct chan *ch = chan_of(ini);
@@ -105,6 +120,8 @@ static void chan_established(struct t_ini *ini)
 	ch->limit = ini->login_rsp.req_lim;
 	if (ch->single)
 		fence(ch);
+	else
+		join(ch);
 }
 
 static void chan_closing(struct t_ini *ini)
