@@ -98,6 +98,8 @@ static bool owner_is_in_the_way(const struct block_owner *earlier,
 {
 	if (later->use == BLOCK_DRAINS)
 		return earlier->state == BLOCK_OWNER_HAS;
+	if (earlier->keeps_place)
+		return true;
 	if (earlier->state == BLOCK_OWNER_ASKS || earlier->use == BLOCK_DRAINS)
 		return false;
 	if (earlier->use == BLOCK_ALONE || later->use == BLOCK_ALONE)
@@ -285,13 +287,16 @@ static void owner_stop_asking(struct block_owner *owner)
 {
 	if (!owner->asks)
 		return;
-	owner->asks = false;
+	owner->asks = owner->keeps_place = false;
 	owner->heard &= !owner->passed;
 	atomic_fetch_sub(&owner->of->watch, 1);
 }
 
+/* The locks are held. */
 static void owner_get(struct block_owner *owner)
 {
+	if (owner->keeps_place)
+		owner_tell_later(owner); /* some need not wait any more */
 	owner->state = BLOCK_OWNER_HAS;
 	owner_stop_asking(owner);
 }
@@ -381,13 +386,17 @@ void block_sender_init(struct block_sender *sender,
 }
 
 /* It is behind all that have passed it, as some of them may still have blocks. True: it
- * has its blocks. Otherwise it waits, or the sign does not count and it asks. */
+ * has its blocks. Otherwise it waits, or the sign does not count and it asks again: for
+ * the last time, or others who use the blocks all the time would keep it asking for ever. */
 static bool owner_was_heard(struct block_owner *owner)
 {
 	owner_lock(owner);
-	owner_leave(owner);
-	owner_enter(owner);
+	if (!owner->keeps_place) {
+		owner_leave(owner);
+		owner_enter(owner);
+	}
 	owner->heard = !owner->passed;
+	owner->keeps_place |= owner->passed;
 	owner->passed = false;
 	if (owner->heard)
 		owner_get_or_wait(owner);
@@ -432,6 +441,7 @@ bool block_owner_take(struct block_owners *of, struct block_worker *w,
 	owner->of = of;
 	owner->worker = w;
 	owner->given_up = owner->asks = owner->heard = false;
+	owner->keeps_place = false;
 	list_init(&owner->wait_node);
 	if (owner_watches(owner))
 		atomic_fetch_add(&of->watch, 1);

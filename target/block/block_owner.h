@@ -21,8 +21,8 @@
  * An initiator may also give a command up while it lies unread here, and send newer
  * ones by another path. So who changes blocks needs a sign of life of its sender, given
  * when nobody could pass it any more. A sign of a moment ago will do. Otherwise the sender
- * is asked, and until it is heard others may pass: then it is asked again. If none has,
- * the sign counts, however late it comes.
+ * is asked, and until it is heard others may pass: then it is asked again, and now they
+ * wait. If none has, the sign counts, however late it comes.
  *
  * The blocks of a volume are in stripes, each with a lock and a list, so that
  * workers seldom meet. Readers are not in the lists while "watch" is 0. They only count
@@ -100,9 +100,10 @@ struct block_owner {
 	/* private; guarded by the locks of its stripes */
 	enum block_owner_state state; /* only its worker changes it */
 	bool given_up;
-	bool asked; /* and does not have the blocks yet */
 	bool asks;  /* it has asked, and does not have the blocks again yet */
 	bool heard; /* with what it asked for, it may have them */
+	/* Its sender was heard, but others had passed: nobody does so again. */
+	bool keeps_place;
 	/* Others have read or changed its blocks since it asked. Who passes has only one of
 	 * its locks. */
 	atomic_bool passed;

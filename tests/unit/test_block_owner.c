@@ -400,6 +400,15 @@ static void begin_with_sender(void)
 	lives = false;
 }
 
+static const struct use_case {
+	const char *name;
+	enum block_use use;
+} use_cases[] = {
+	{ "by reading", BLOCK_READS },
+	{ "by changing", BLOCK_CHANGES },
+	{ "alone", BLOCK_ALONE },
+};
+
 /* What it says may be old by now. */
 static void sender_is_heard(void)
 {
@@ -505,6 +514,45 @@ T_TEST(reader_passes_one_whose_sender_is_asked)
 	assert_string_equal(order, "da");
 	assert_false(all.watch);
 	drop('a');
+	end();
+}
+
+/* However many there are: whoever comes after it was heard waits for it. */
+T_ROWS(nobody_passes_one_twice_whose_sender_answers, use_cases)
+{
+	const struct use_case *row = *state;
+
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	take('d', 1, 0, 512, row->use);
+	sender_is_heard();
+	take('e', 1, 0, 512, row->use);
+	assert_string_equal(order, "d");
+	drop('d');
+	assert_string_equal(order, "d");
+	sender_is_heard();
+	assert_memory_equal(order, "da", 2); /* a read may go on now */
+	assert_int_equal(asked, 2);
+	drop('a');
+	assert_string_equal(order, "dae");
+	drop('e');
+	assert_false(all.watch);
+	end();
+}
+
+T_TEST(one_that_nobody_passes_any_more_goes_away)
+{
+	begin_with_sender();
+	takes('a', 0, 0, 1024);
+	take('d', 1, 0, 512, BLOCK_READS);
+	sender_is_heard();
+	take('e', 1, 0, 512, BLOCK_READS);
+	drop('d');
+	assert_string_equal(order, "d");
+	drop('a');
+	assert_string_equal(order, "de");
+	drop('e');
+	assert_false(all.watch);
 	end();
 }
 
@@ -698,6 +746,8 @@ struct actor {
 	unsigned int rounds;
 	unsigned int seed;
 	struct reactor_msg msg;
+	struct block_sender sender;
+	struct reactor_msg answer; /* of the sender */
 };
 
 /* How many read a cell, and how many change it. */
@@ -784,6 +834,25 @@ static void actor_turn(struct reactor_msg *msg)
 		actor_has(&a->owner);
 }
 
+static bool actor_lives(struct block_sender *s)
+{
+	struct actor *a = container_of(s, struct actor, sender);
+
+	return (unsigned int)rand_r(&a->seed) % 4;
+}
+
+static void actor_answers(struct reactor_msg *msg)
+{
+	block_sender_heard(&container_of(msg, struct actor, answer)->sender);
+}
+
+static void actor_asked(struct block_sender *s)
+{
+	struct actor *a = container_of(s, struct actor, sender);
+
+	reactor_send(a->w->reactor, &a->answer);
+}
+
 static void *run_worker(void *arg)
 {
 	struct block_worker *w = arg;
@@ -804,7 +873,10 @@ T_TEST(threads_never_change_what_others_use)
 		actors[i] = (struct actor){ .w = &workers[i % WORKERS],
 					    .rounds = ROUNDS,
 					    .seed = i + 1,
-					    .msg.run = actor_turn };
+					    .msg.run = actor_turn,
+					    .answer.run = actor_answers };
+		block_sender_init(&actors[i].sender, actor_lives, actor_asked);
+		actors[i].owner.sender = &actors[i].sender;
 		reactor_send(actors[i].w->reactor, &actors[i].msg);
 	}
 	for (unsigned int i = 0; i < WORKERS; i++)
