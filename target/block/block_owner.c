@@ -137,8 +137,9 @@ static bool owner_awaits_readers(const struct block_owner *owner)
 /* Those that ask see that it passes them, unless they came by the same connection: then
  * their sender has not given them up. One that sees it too early only asks again. The
  * locks are held. */
-static bool owner_must_wait(const struct block_owner *owner)
+static bool owner_must_wait(struct block_owner *owner)
 {
+	owner->waits_for = NULL;
 	if (owner_watches(owner) && owner_awaits_readers(owner))
 		return true;
 	for (unsigned int i = 0; i < owner->place_cnt; i++) {
@@ -153,8 +154,10 @@ static bool owner_must_wait(const struct block_owner *owner)
 
 			if (!owners_meet(earlier, owner))
 				continue;
-			if (owner_is_in_the_way(earlier, owner))
+			if (owner_is_in_the_way(earlier, owner)) {
+				owner->waits_for = earlier;
 				return true;
+			}
 			if (earlier->sender != owner->sender &&
 			    owner->use != BLOCK_DRAINS)
 				atomic_store(&earlier->passed, true);
@@ -169,71 +172,67 @@ static struct block_waits *owner_waits(const struct block_owner *owner)
 }
 
 /* The lock of a stripe of it is held. */
-static void owner_tell(const struct block_owner *owner)
+static void owner_tell(struct block_owner *owner)
 {
 	struct block_waits *waits = owner_waits(owner);
 
+	atomic_store(&owner->is_told, true);
 	if (!atomic_exchange(&waits->told, true))
 		reactor_send(owner->worker->reactor, &waits->msg);
 }
 
-/* Those that wait for @owner look again. The locks are held. True: there are some of other
- * senders. */
-static bool owner_tell_later(const struct block_owner *owner)
+/* Those that wait for @owner look again. The locks are held. */
+static void owner_tell_later(const struct block_owner *owner)
 {
-	bool any = false;
-
 	for (unsigned int i = 0; i < owner->place_cnt; i++) {
 		const struct block_stripe *s =
 			i ? owner_last(owner) : owner_first(owner);
 		const struct list *it = owner->places[i].node.next;
 
 		for (; it != &s->owners; it = it->next) {
-			const struct block_owner *later =
+			struct block_owner *later =
 				container_of(it, struct block_owner_place, node)
 					->owner;
 
-			if (later->state != BLOCK_OWNER_WAITS ||
-			    !owners_meet(owner, later) ||
-			    !owner_is_in_the_way(owner, later))
-				continue;
-			owner_tell(later);
-			any |= later->sender != owner->sender;
+			if (later->state == BLOCK_OWNER_WAITS &&
+			    later->waits_for == owner)
+				owner_tell(later);
 		}
 	}
-	return any;
 }
 
-static bool stripe_wake_watchers(struct block_stripe *s,
-				 const struct block_sender *sender)
+static bool owner_awaits_some_reader(const struct block_owner *owner)
+{
+	return owner->state == BLOCK_OWNER_WAITS && owner_watches(owner) &&
+	       !owner->waits_for;
+}
+
+static void stripe_wake_watchers(struct block_stripe *s)
 {
 	const struct list *it;
-	bool any = false;
 
 	pthread_mutex_lock(&s->lock);
 	list_for_each(it, &s->owners) {
-		const struct block_owner *owner =
+		struct block_owner *owner =
 			container_of(it, struct block_owner_place, node)->owner;
 
-		if (owner->state != BLOCK_OWNER_WAITS || !owner_watches(owner))
-			continue;
-		owner_tell(owner);
-		any |= owner->sender != sender;
+		if (owner_awaits_some_reader(owner))
+			owner_tell(owner);
 	}
 	pthread_mutex_unlock(&s->lock);
-	return any;
 }
 
-/* All that may await @owner, which is or was counted. True: some of other senders do. */
-bool block_owner_wake_watchers(struct block_owner *owner)
+static struct block_stripe *owner_second(const struct block_owner *owner)
 {
-	unsigned int first = block_stripe(owner->begin);
-	struct block_stripe *stripes = owner->of->stripes;
-	bool any = stripe_wake_watchers(&stripes[first], owner->sender);
+	return &owner->of->stripes[(block_stripe(owner->begin) + 1) %
+				   BLOCK_STRIPES];
+}
 
-	return stripe_wake_watchers(&stripes[(first + 1) % BLOCK_STRIPES],
-				    owner->sender) ||
-	       any;
+/* All that may have awaited @owner, which was counted. */
+void block_owner_wake_watchers(struct block_owner *owner)
+{
+	stripe_wake_watchers(owner_first(owner));
+	stripe_wake_watchers(owner_second(owner));
 }
 
 /* ---- signs of life ---- */
@@ -325,8 +324,11 @@ static void owner_look_again(struct reactor_msg *msg)
 	atomic_store(&waits->told, false);
 	list_init(&ready);
 	list_for_each_safe(it, tmp, &waits->waiting) {
-		if (!owner_looks(
-			    container_of(it, struct block_owner, wait_node)))
+		struct block_owner *owner =
+			container_of(it, struct block_owner, wait_node);
+
+		if (!atomic_exchange(&owner->is_told, false) ||
+		    !owner_looks(owner))
 			continue;
 		list_del(it);
 		list_add_tail(&ready, it);
@@ -356,6 +358,7 @@ static void owner_get_or_wait(struct block_owner *owner)
 {
 	if (owner_must_wait(owner)) {
 		owner->state = BLOCK_OWNER_WAITS;
+		owner->is_told = false;
 		owner_wait(owner);
 	} else {
 		owner_get(owner);
@@ -485,18 +488,60 @@ bool block_owner_give_up(struct block_owner *owner)
 	return true;
 }
 
-/* That those who wait look again changes nothing. */
+/* Whether some of other senders in the list wait for a reader that is counted. */
+static bool stripe_awaits_reader(struct block_stripe *s,
+				 const struct block_owner *reader)
+{
+	const struct list *it;
+	bool ret = false;
+
+	pthread_mutex_lock(&s->lock);
+	for (it = s->owners.next; it != &s->owners && !ret; it = it->next) {
+		const struct block_owner *owner =
+			container_of(it, struct block_owner_place, node)->owner;
+
+		ret = owner_awaits_some_reader(owner) &&
+		      owner->sender != reader->sender;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return ret;
+}
+
+/* The locks are held. Those that wait for others, which wait for @owner, count. */
+static bool owner_is_awaited(const struct block_owner *owner)
+{
+	for (unsigned int i = 0; i < owner->place_cnt; i++) {
+		const struct block_stripe *s =
+			i ? owner_last(owner) : owner_first(owner);
+		const struct list *it = owner->places[i].node.next;
+
+		for (; it != &s->owners; it = it->next) {
+			const struct block_owner *later =
+				container_of(it, struct block_owner_place, node)
+					->owner;
+
+			if (later->state == BLOCK_OWNER_WAITS &&
+			    later->sender != owner->sender &&
+			    owners_meet(owner, later) &&
+			    owner_is_in_the_way(owner, later))
+				return true;
+		}
+	}
+	return false;
+}
+
 bool block_owner_is_awaited(struct block_owner *owner)
 {
 	bool ret;
 
 	if (owner->state == BLOCK_OWNER_READS)
 		return atomic_load(&owner->of->watch) &&
-		       block_owner_wake_watchers(owner);
+		       (stripe_awaits_reader(owner_first(owner), owner) ||
+			stripe_awaits_reader(owner_second(owner), owner));
 	if (owner->state != BLOCK_OWNER_HAS)
 		return false;
 	owner_lock(owner);
-	ret = owner_tell_later(owner);
+	ret = owner_is_awaited(owner);
 	owner_unlock(owner);
 	return ret;
 }

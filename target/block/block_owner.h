@@ -107,6 +107,10 @@ struct block_owner {
 	/* Others have read or changed its blocks since it asked. Who passes has only one of
 	 * its locks. */
 	atomic_bool passed;
+	/* While it WAITS: the last one in its way, which tells it to look again. NULL:
+	 * readers that are counted are in its way. Never followed. */
+	const struct block_owner *waits_for;
+	atomic_bool is_told;
 	struct block_owner_place places[2];
 	unsigned int place_cnt;
 	_Atomic unsigned int *counted; /* if it READS */
@@ -175,7 +179,7 @@ static inline bool block_owners_have_given_up(const struct block_owners *of)
 
 /* For the next functions. */
 void block_owner_end(struct block_owner *owner);
-bool block_owner_wake_watchers(struct block_owner *owner);
+void block_owner_wake_watchers(struct block_owner *owner);
 
 static inline unsigned int block_stripe(uint64_t at)
 {
