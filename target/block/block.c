@@ -489,7 +489,7 @@ static bool block_is_let_in(struct block_cmd *cmd)
 	return !cmd->was_barred;
 }
 
-/* The store has answered the I/O. */
+/* The answer to the I/O has been handled. */
 static void block_leaves_door(struct block_cmd *cmd)
 {
 	if (!block_is_alone(cmd))
@@ -555,12 +555,12 @@ static bool block_next(struct block_cmd *cmd)
 	return false;
 }
 
-/* Handles the result of the I/O. */
-static void block_take(struct block_cmd *cmd, int res)
+/* Handles the result of the I/O, which still has its blocks: those in memory are compared
+ * where they are. */
+static void block_handle(struct block_cmd *cmd, int res)
 {
 	const struct rbp_io *io = &cmd->bio.io;
 
-	block_leaves_door(cmd);
 	if (!io->op) {
 		cmd->res = res;
 		cmd->phase++;
@@ -596,6 +596,12 @@ static void block_take(struct block_cmd *cmd, int res)
 		cmd->at += io->len;
 		return;
 	}
+}
+
+static void block_take(struct block_cmd *cmd, int res)
+{
+	block_handle(cmd, res);
+	block_leaves_door(cmd);
 }
 
 static bool block_is_stopped(struct block_cmd *cmd)

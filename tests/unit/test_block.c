@@ -5,6 +5,7 @@
 #include "target/block/block.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -702,5 +703,86 @@ T_TEST(write_through_that_comes_meanwhile_is_heeded)
 	assert_true(t_store_answer());
 	assert_int_equal(ends, 1);
 	assert_string_equal(t_store.log, "write 0+512, flush");
+	end();
+}
+
+/* ---- threads ---- */
+
+#define ROUNDS 500
+
+/* A worker that runs one command after the other. */
+struct runner {
+	struct block_worker w;
+	struct block_cmd cmd;
+	uint8_t bytes[BLOCK_PIECE];
+	bool done;
+	unsigned int halves; /* commands that saw a part of a write */
+};
+
+static void runner_done(struct block_cmd *cmd)
+{
+	container_of(cmd, struct runner, cmd)->done = true;
+}
+
+static void runner_run(struct runner *r, enum block_kind kind)
+{
+	r->cmd.dev = &dev;
+	r->cmd.worker = &r->w;
+	r->cmd.kind = kind;
+	r->cmd.buf_index = -1;
+	r->cmd.len = BLOCK_PIECE;
+	r->cmd.buf = r->bytes;
+	r->cmd.wanted = r->bytes;
+	r->cmd.unit_len = 8; /* so it takes longer than a write */
+	r->cmd.done = runner_done;
+	r->done = block_start(&r->cmd);
+	while (!r->done)
+		reactor_run_once(r->w.reactor, 1000);
+}
+
+static void *runner_writes(void *arg)
+{
+	struct runner *r = arg;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		memset(r->bytes, (int)(i & 1), BLOCK_PIECE);
+		runner_run(r, BLOCK_CMD_WRITE_ALONE);
+	}
+	return NULL;
+}
+
+static void *runner_compares(void *arg)
+{
+	struct runner *r = arg;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		runner_run(r, BLOCK_CMD_COMPARE);
+		r->halves += r->cmd.differs && r->cmd.at;
+	}
+	return NULL;
+}
+
+/* In memory, blocks are compared where they are. */
+T_TEST(comparing_sees_all_of_a_write_that_is_alone_or_nothing)
+{
+	const struct reactor_options opt = { .ring_entries = 8 };
+	static struct runner runners[2];
+	pthread_t threads[2];
+
+	begin(MEMORY);
+	memset(runners, 0, sizeof(runners));
+	for (unsigned int i = 0; i < 2; i++) {
+		runners[i].w.index = i;
+		assert_int_equal(reactor_create(&opt, &runners[i].w.reactor),
+				 0);
+	}
+	memset(t_store.bytes, 0, BLOCK_PIECE);
+	pthread_create(&threads[0], NULL, runner_writes, &runners[0]);
+	pthread_create(&threads[1], NULL, runner_compares, &runners[1]);
+	for (unsigned int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(runners[1].halves, 0);
+	for (unsigned int i = 0; i < 2; i++)
+		reactor_destroy(runners[i].w.reactor);
 	end();
 }
