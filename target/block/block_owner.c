@@ -291,11 +291,8 @@ static void owner_stop_asking(struct block_owner *owner)
 	atomic_fetch_sub(&owner->of->watch, 1);
 }
 
-/* The locks are held. */
 static void owner_get(struct block_owner *owner)
 {
-	if (owner->keeps_place)
-		owner_tell_later(owner); /* some need not wait any more */
 	owner->state = BLOCK_OWNER_HAS;
 	owner_stop_asking(owner);
 }
