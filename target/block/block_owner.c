@@ -584,3 +584,11 @@ void block_owners_drain(struct block_owners *of, struct block_worker *w,
 					     .worker = w };
 	drain_stripes(drain);
 }
+
+bool block_drain_stop(struct block_drain *drain)
+{
+	if (drain->owner.state == BLOCK_OWNER_NONE)
+		return false;
+	block_owner_drop(&drain->owner);
+	return true;
+}

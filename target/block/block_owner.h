@@ -238,6 +238,9 @@ void block_owners_drain(struct block_owners *of, struct block_worker *w,
 			struct block_drain *drain,
 			void (*drained)(struct block_drain *drain));
 
+/* Waits no longer. False: @drain does not wait. Otherwise drained() is not called. */
+bool block_drain_stop(struct block_drain *drain);
+
 /* Nobody waits for the I/O any more, but the store has it. True: it changes
  * blocks. */
 bool block_owner_give_up(struct block_owner *owner);

@@ -48,7 +48,9 @@ static void select_changed(struct unit_turn *turn, int err)
 
 	task->blk = task->vol->state.flush;
 	unit_turn_end(task->vol);
-	if (flush_err) {
+	if (flush_err == -ECANCELED) {
+		scsi_task_end_stopped(task);
+	} else if (flush_err) {
 		scsi_task_fail_blk(task);
 	} else if (err) {
 		scsi_task_fail_state(task);

@@ -115,6 +115,8 @@ static void start_stop_ejected(struct unit_turn *turn, int err)
 	unit_turn_end(task->vol);
 	if (!err)
 		scsi_task_good(task);
+	else if (err == -ECANCELED)
+		scsi_task_end_stopped(task);
 	else if (err == -EIO)
 		scsi_task_fail_blk(task);
 	else if (err == -EBUSY)

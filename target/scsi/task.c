@@ -130,12 +130,18 @@ static bool task_leave_job(struct scsi_task *task)
 	return true;
 }
 
+/* True: the task has ended. */
+static bool task_stop_draining(struct scsi_task *task)
+{
+	return task->turns && unit_turn_stop_draining(task->vol, &task->turn);
+}
+
 void scsi_task_cancel(struct scsi_task *task)
 {
 	scsi_task_stop(task);
 	if (task_leave_turns(task) || task_leave_job(task))
 		task_end(task);
-	else
+	else if (!task_stop_draining(task))
 		block_stop_waiting(&task->blk);
 }
 

@@ -283,7 +283,7 @@ static inline bool scsi_task_give_up(struct scsi_task *task)
 void scsi_task_stop(struct scsi_task *task);
 
 /* The same, and done() follows as soon as possible: the task no longer waits
- * for blocks, for a turn, nor for a job (FORMAT UNIT, SANITIZE). May call done()
+ * for blocks, for those of others, for a turn, nor for a job (FORMAT UNIT, SANITIZE). May call done()
  * from within. */
 void scsi_task_cancel(struct scsi_task *task);
 

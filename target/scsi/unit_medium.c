@@ -74,8 +74,12 @@ static void medium_flush(struct volume *vol)
 static void medium_end(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;
-	int err = st->flush_err ? -EIO : medium_leave(st, UNIT_MEDIUM_OUT);
+	int err = st->flush_err;
 
+	if (!err)
+		err = medium_leave(st, UNIT_MEDIUM_OUT);
+	else if (err != -ECANCELED)
+		err = -EIO;
 	if (err)
 		medium_return(vol);
 	st->turn->next(st->turn, err);
@@ -119,7 +123,7 @@ static void medium_step(struct volume *vol)
 		medium_begin(vol);
 		break;
 	case UNIT_MEDIUM_DRAINING:
-		if (!st->flushes) {
+		if (!st->flushes || st->flush_err) {
 			medium_end(vol);
 			break;
 		}

@@ -24,7 +24,8 @@ struct lun_map;
  * the medium is where it was, and the reason is
  *   -EPERM	an initiator prevents the removal,
  *   -EBUSY	a job runs,
- *   -EIO	the flush has failed, for the reason in st->flush_err.
+ *   -EIO	the flush has failed, for the reason in st->flush_err,
+ *   -ECANCELED	unit_turn_stop_draining().
  * If the medium was out, there is a flush only if the eject made none.
  */
 void unit_medium_eject(struct volume *vol, struct lun_map *luns, bool flushes,

@@ -412,6 +412,21 @@ bool unit_turn_leave(struct volume *vol, struct unit_turn *turn)
 	return waits;
 }
 
+bool unit_turn_stop_draining(struct volume *vol, const struct unit_turn *turn)
+{
+	struct unit_state *st = &vol->state;
+	bool has;
+
+	pthread_mutex_lock(&st->lock);
+	has = st->turn == turn;
+	pthread_mutex_unlock(&st->lock);
+	if (!has || !block_drain_stop(&st->drain))
+		return false;
+	st->flush_err = -ECANCELED;
+	st->drain.drained(&st->drain);
+	return true;
+}
+
 void unit_turn_end(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;
@@ -650,8 +665,14 @@ static void unit_flush_or_change(struct volume *vol)
 static void unit_protected(struct block_drain *drain)
 {
 	struct unit_state *st = container_of(drain, struct unit_state, drain);
+	struct volume *vol = container_of(st, struct volume, state);
 
-	unit_flush_or_change(container_of(st, struct volume, state));
+	if (!st->flush_err) {
+		unit_flush_or_change(vol);
+		return;
+	}
+	unit_keep_modes(vol);
+	st->turn->next(st->turn, st->flush_err);
 }
 
 void unit_state_set_modes(struct volume *vol, const struct scsi_modes *modes,

@@ -83,7 +83,8 @@ struct unit_state {
 	bool save_modes;
 	void (*changing)(struct unit_turn *turn);
 	struct block_cmd flush;
-	int flush_err; /* why the flush of a change failed; or 0 */
+	/* Why the flush of a change failed; -ECANCELED: unit_turn_stop_draining(); or 0. */
+	int flush_err;
 	/* SWP is being set: no command begins to change the medium. */
 	_Atomic bool protects;
 	/* Belongs to the turn, too: of an eject, or before SWP is set. */
@@ -158,6 +159,9 @@ void unit_turn_take(struct volume *vol, struct block_worker *w,
 		    void (*next)(struct unit_turn *turn, int err));
 /* True: @turn still waited, and does so no longer. Thread: @w, as above. */
 bool unit_turn_leave(struct volume *vol, struct unit_turn *turn);
+/* True: @turn was there, but waited for I/O of others that began before. Nothing changes,
+ * and next() of the change was called with -ECANCELED. Thread: the turn's worker. */
+bool unit_turn_stop_draining(struct volume *vol, const struct unit_turn *turn);
 /* Thread: the turn's worker. */
 void unit_turn_end(struct volume *vol);
 

@@ -318,6 +318,39 @@ T_TEST(aborted_eject_that_waits_for_its_turn_does_nothing)
 	store_got("flush");
 }
 
+static const struct draining_case {
+	const char *name;
+	const char *cdb;
+	const char *told; /* the attention that others get */
+} draining_cases[] = {
+	{ "an eject", EJECT, CAME_BACK },
+	{ "write protection", PROTECT, NULL },
+};
+
+/* The store may never answer those that it waits for. */
+T_ROWS(aborted_change_that_waits_for_writes_does_nothing, draining_cases)
+{
+	const struct draining_case *row = *state;
+	struct t_command running, change;
+
+	from(2);
+	begin(&running, WRITE);
+	from(1);
+	begin(&change, row->cdb);
+	settle();
+	scsi_task_cancel(&change.task);
+	assert_int_equal(change.done, 1);
+	t_command_free(&change);
+	if (row->told)
+		gets(3, TUR, row->told);
+	assert_true(t_store_answer());
+	ends(&running, "good");
+	gets(3, WRITE, "good");
+	store_got("write 0+512, write 0+512");
+	/* The turn is free. */
+	gets(1, LOAD, row->told ? row->told : "good");
+}
+
 /* It was let in while the medium was there. */
 T_TEST(format_does_not_begin_during_an_eject)
 {
