@@ -32,6 +32,7 @@ static const char *log_name = "rdma-block";
 static bool log_syslog;
 static int log_journal = -1; /* -1: not to the journal */
 static _Atomic(log_take *) log_sink;
+static _Thread_local const struct log_caller *log_caller;
 
 struct log_line {
 	unsigned int lost; /* lines before it that found no room */
@@ -84,6 +85,16 @@ void log_set_sink(log_take *sink)
 bool log_has_sink(void)
 {
 	return atomic_load_explicit(&log_sink, memory_order_relaxed);
+}
+
+void log_set_caller(const struct log_caller *caller)
+{
+	log_caller = caller;
+}
+
+const struct log_caller *log_get_caller(void)
+{
+	return log_caller;
 }
 
 /* ---- writing: this may block ---- */
@@ -285,6 +296,10 @@ static void log_put(enum log_level level, const struct log_about *about,
 {
 	bool has_thread;
 
+	if (level <= LOG_WARNING && log_caller)
+		log_caller->take(log_caller->user, text);
+	if (level > log_level)
+		return;
 	pthread_mutex_lock(&log_ring.lock);
 	has_thread = log_ring.has_thread;
 	if (has_thread)
@@ -315,8 +330,7 @@ void log_write_about(enum log_level level, const struct log_about *about,
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	if (level <= log_level)
-		log_put(level, about, line);
+	log_put(level, about, line);
 	if (sink)
 		sink(level, about, line);
 }

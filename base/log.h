@@ -66,13 +66,32 @@ static inline _Noreturn void log_exit(int status)
 /* For a handler of signals: writes @text to stderr at once, unless that would block. */
 void log_in_handler(const char *text);
 
-/* Writes the line at every level: call log_at() and those below. */
+/* Call log_at() and those below. */
 void log_write(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/*
+ * Who has asked for what a thread does: it is told each error and warning of that thread,
+ * also those above log_level. A line has no prefix. @take must not log.
+ */
+struct log_caller {
+	void (*take)(void *user, const char *line);
+	void *user;
+};
+
+/* Of this thread; NULL: nobody. A thread that works for another one, which waits for it,
+ * has the caller of that one meanwhile. */
+void log_set_caller(const struct log_caller *caller);
+const struct log_caller *log_get_caller(void);
+
+static inline bool log_is_wanted(enum log_level level)
+{
+	return level <= log_level || (level <= LOG_WARNING && log_get_caller());
+}
+
 #define log_at(level, ...)                             \
 	do {                                           \
-		if ((level) <= log_level)              \
+		if (log_is_wanted(level))              \
 			log_write(level, __VA_ARGS__); \
 	} while (0)
 
@@ -96,7 +115,7 @@ struct log_about {
 /* A message of @about, a struct log_about *. The sink gets it at every level. */
 #define log_event(level, about, ...)                                \
 	do {                                                        \
-		if ((level) <= log_level || log_has_sink())         \
+		if (log_is_wanted(level) || log_has_sink())         \
 			log_write_about(level, about, __VA_ARGS__); \
 	} while (0)
 

@@ -360,12 +360,13 @@ static enum ctl_exit ctl_check(const struct ctl_args *a)
 }
 
 /* It is done, but something about it is not as it should be. */
-static void ctl_tell_warning(const json_t *out)
+static void ctl_tell_warnings(const json_t *out)
 {
-	const char *text = config_get_text(out, "warning");
+	const json_t *one;
+	size_t i;
 
-	if (text)
-		log_warn("%s", text);
+	json_array_foreach(json_object_get(out, "warnings"), i, one)
+		log_warn("%s", json_string_value(one));
 }
 
 /* Takes all other volumes out of the configuration @out. */
@@ -461,7 +462,7 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		log_error("%s", e.text);
 		return code;
 	}
-	ctl_tell_warning(out);
+	ctl_tell_warnings(out);
 	if (a->only && !ctl_show_only(out, a->only)) {
 		json_decref(out);
 		return CTL_REFUSED;

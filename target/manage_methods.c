@@ -81,16 +81,10 @@ static void method_save_change(struct manage *m, json_t *out)
 	/* Others may change it while this is saved. */
 	json_int_t generation = (json_int_t)m->generation;
 	struct manage_fault f;
-	char warning[2 * sizeof(f)];
 
-	if (m->server->opt->auto_save && !manage_save(m, false, &f)) {
-		log_error("the configuration is not saved: %s: %s", f.object,
+	if (m->server->opt->auto_save && !manage_save(m, false, &f))
+		log_error("the change is done, but not saved: %s: %s", f.object,
 			  f.reason);
-		snprintf(warning, sizeof(warning),
-			 "this is done, but not saved: %s: %s", f.object,
-			 f.reason);
-		json_object_set_new(out, "warning", varlink_text(warning));
-	}
 	json_object_set_new(out, "generation", json_integer(generation));
 }
 
@@ -747,7 +741,7 @@ static void method_save(struct control_call *c)
 
 /* ---- the table ---- */
 
-#define METHODS_GENERATION "generation: int, warning: ?string"
+#define METHODS_GENERATION "generation: int"
 #define METHODS_CHANGES                                                      \
 	"changes: [](action: string, object: string, field: ?string, from: " \
 	"?object, to: ?object), " METHODS_GENERATION

@@ -755,16 +755,18 @@ static void manage_remove_leaver(struct manage *m, struct manage_volume *v)
 {
 	char name[sizeof(v->vol->name)];
 	struct log_about about = volume_about(v->vol, "volume-removed");
-	const char *rest;
+	const char *rest = "";
 
 	snprintf(name, sizeof(name), "%s", v->vol->name);
 	about.volume = name;
-	rest = manage_leave(v)
-		       ? ""
-		       : "; its store has not answered yet, and is closed "
-			 "when it does";
-	log_event(LOG_NOTICE, &about, "volume '%s' is not served any more%s",
-		  name, rest);
+	if (!manage_leave(v))
+		rest = "; its store has not answered yet, and is closed when "
+		       "it does";
+	else if (v->res)
+		rest = "; it could not be flushed, and writes since its last "
+		       "flush may be lost";
+	log_event(*rest ? LOG_WARNING : LOG_NOTICE, &about,
+		  "volume '%s' is not served any more%s", name, rest);
 	manage_forget_volume(m, name);
 }
 

@@ -41,7 +41,9 @@ static void server_run_call(struct reactor_msg *msg)
 	struct server_calls *calls =
 		container_of(msg, struct server_calls, msg);
 
+	log_set_caller(calls->caller);
 	calls->run(calls->server, calls->arg);
+	log_set_caller(NULL);
 	pthread_mutex_lock(&calls->lock);
 	calls->done = true;
 	pthread_cond_broadcast(&calls->changed);
@@ -65,14 +67,17 @@ int server_call(struct server *s, void (*run)(struct server *s, void *arg),
 	calls->done = false;
 	calls->run = run;
 	calls->arg = arg;
+	calls->caller = log_get_caller();
 	calls->msg.run = server_run_call;
 	if (calls->open)
 		reactor_send(s->workers[0].reactor, &calls->msg);
 	while (calls->open && !calls->done)
 		pthread_cond_wait(&calls->changed, &calls->lock);
 	done = calls->done;
-	if (!done)
+	if (!done) {
 		calls->run = server_run_nothing;
+		calls->caller = NULL;
+	}
 	pthread_mutex_unlock(&calls->lock);
 	pthread_mutex_unlock(&calls->callers);
 	return done ? 0 : -ESHUTDOWN;
@@ -106,6 +111,7 @@ struct worker_call {
 	struct worker *worker;
 	void (*run)(struct worker *w, void *arg);
 	void *arg;
+	const struct log_caller *caller;
 	sem_t done;
 };
 
@@ -113,7 +119,9 @@ static void worker_run_call(struct reactor_msg *msg)
 {
 	struct worker_call *call = container_of(msg, struct worker_call, msg);
 
+	log_set_caller(call->caller);
 	call->run(call->worker, call->arg);
+	log_set_caller(NULL);
 	sem_post(&call->done);
 }
 
@@ -125,6 +133,7 @@ void server_call_worker(struct worker *w,
 		.worker = w,
 		.run = run,
 		.arg = arg,
+		.caller = log_get_caller(),
 	};
 
 	sem_init(&call.done, /* pshared= */ 0, 0);

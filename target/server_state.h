@@ -83,6 +83,7 @@ struct server_calls {
 	struct server *server;
 	void (*run)(struct server *s, void *arg);
 	void *arg;
+	const struct log_caller *caller;
 };
 
 struct server {

@@ -52,7 +52,7 @@ void plugin_host_log(struct rbp_vol *vol, enum rbp_log_level level,
 	char line[512];
 	va_list ap;
 
-	if (to_log_level(level) > log_level ||
+	if (!log_is_wanted(to_log_level(level)) ||
 	    (vol && !plugin_host_may_log(vol, level, &dropped)))
 		return;
 	va_start(ap, fmt);

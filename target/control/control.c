@@ -39,7 +39,8 @@
 /* Of a parameter, and of its type. */
 #define CONTROL_NAME_SIZE 32
 
-#define CONTROL_SERVICE "org.varlink.service"
+#define CONTROL_SERVICE	 "org.varlink.service"
+#define CONTROL_WARNINGS "warnings"
 
 /* One client. */
 struct control_conn {
@@ -278,8 +279,9 @@ static void control_error(struct control_call *call, const char *error,
 
 static void control_put_method(FILE *out, const struct control_method *m)
 {
-	fprintf(out, "\n# %s\nmethod %s(%s) -> (%s)\n", m->help, m->name, m->in,
-		m->out);
+	fprintf(out, "\n# %s\nmethod %s(%s) -> (%s%s%s)\n", m->help, m->name,
+		m->in, m->out, m->changes && *m->out ? ", " : "",
+		m->changes ? CONTROL_WARNINGS ": ?[]string" : "");
 }
 
 char *control_describe(const struct control_interface *i)
@@ -424,6 +426,37 @@ static const char *control_wrong_parameter(const struct control_method *m,
 	return NULL;
 }
 
+static void control_take_warning(void *user, const char *line)
+{
+	json_array_append_new(user, varlink_text(line));
+}
+
+/* Whoever made a change is told what is not as it should be. */
+static void control_add_warnings(struct control_call *call, json_t *warnings)
+{
+	if (call->error || !json_array_size(warnings))
+		return;
+	if (!call->out)
+		call->out = json_object();
+	json_object_set(call->out, CONTROL_WARNINGS, warnings);
+}
+
+static void control_run_change(const struct control_method *m,
+			       struct control_call *call)
+{
+	json_t *warnings = json_array();
+	const struct log_caller caller = { .take = control_take_warning,
+					   .user = warnings };
+
+	log_set_caller(&caller);
+	m->run(call);
+	log_set_caller(NULL);
+	control_add_warnings(call, warnings);
+	json_decref(warnings);
+	/* A client that has its answer finds the lines in the log. */
+	log_flush();
+}
+
 /* A stream ends with its connection: it has no last reply. */
 static void control_run_method(const struct control_method *m,
 			       struct control_call *call)
@@ -435,12 +468,12 @@ static void control_run_method(const struct control_method *m,
 		control_error(call, VARLINK_BAD_PARAMETER, "parameter", wrong);
 		return;
 	}
-	m->run(call);
+	if (m->changes)
+		control_run_change(m, call);
+	else
+		m->run(call);
 	if (m->streams && !call->error)
 		shutdown(call->conn->fd, SHUT_RDWR);
-	/* A client that has its answer finds the lines in the log. */
-	if (m->changes)
-		log_flush();
 }
 
 static void control_run(const struct varlink_call *what,

@@ -42,7 +42,9 @@ struct control_method {
 	const char *in;
 	const char *out; /* "", or the same */
 	const char *help;
-	bool changes; /* for root and the user of the target alone */
+	/* For root and the user of the target alone. Its reply also has the warnings and
+	 * errors that were logged meanwhile: "warnings: ?[]string". */
+	bool changes;
 	/* It sends replies until the client leaves ("more" of varlink); what it puts
 	 * into the call is the last one. */
 	bool streams;

@@ -183,7 +183,8 @@ t_refused 'nor by --prune' "volume 'bad': it cannot be flushed: .*--force" \
 	ctl apply --prune "$T/c.json"
 t_check 'it is still there, and one that was to go before it' shows stays grows before bad
 ctl volume remove before >/dev/null
-t_check 'with --force it is' exits 0 ctl volume remove --force bad
+t_check 'with --force it is' warned "volume 'bad' .*; it could not be flushed" \
+	ctl volume remove --force bad
 t_check 'the log tells' grep -q "'bad' is removed, but could not be flushed" \
 	"$T/target.log"
 add_bad
@@ -577,23 +578,34 @@ if [ "$(id -u)" = 0 ] && as_nobody 65534 true 2>/dev/null; then
 		done
 		return 1
 	}
-	their_log_warns() { # PORT
-		their_ctl listen add "srp+tcp://127.0.0.1:$1" &&
-			grep ":$1: .*will not start again with it" "$T/theirs.log"
-	}
+	add_port() { their_ctl listen add "srp+tcp://127.0.0.1:$1"; }
 	t_check 'another user starts a target' their_target
 	if [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" = 1024 ]; then
 		t_check 'it warns of a port that it may not use itself' \
-			their_log_warns $((600 + RANDOM % 400))
+			warned 'listening, because .*will not start again with it' \
+			add_port $((600 + RANDOM % 400))
 	else
 		t_skip 'it warns of a port that it may not use itself' \
 			'everybody may use low ports here'
 	fi
 	no_other_warning() {
 		other_port
-		! their_log_warns "${OTHER##*:}" && their_ctl status | grep "$OTHER"
+		add_port "${OTHER##*:}" 2>"$T/told" && [ ! -s "$T/told" ] &&
+			their_ctl status | grep "$OTHER"
 	}
 	t_check 'and of no other' no_other_warning
+	for name in roots own; do truncate -s 1000000 "$T/$name"; done
+	chmod 600 "$T/roots"
+	chown 65534 "$T/own"
+	both_files() { # each warning is a line, whatever causes it
+		echo "{ \"backing\": [ \"$T/roots\", \"$T/own\" ] }" >"$T/both.json"
+		exits 0 their_ctl apply "$T/both.json" >/dev/null 2>"$T/told"
+		cat "$T/told"
+		[ "$(grep -c '^rdma-ctl: warning: ' "$T/told")" = 3 ] &&
+			[ "$(grep -c ': the last 64 bytes are no whole block' "$T/told")" = 2 ] &&
+			grep -q "/roots: served, because .*will not start again" "$T/told"
+	}
+	t_check 'and of each file of a configuration' both_files
 	kill "$theirs"
 	t_check 'it ends' t_wait_for 10 t_is_gone "$theirs"
 else

@@ -27,3 +27,12 @@ exits() {
 }
 sees() { rdma-info "$URI" | tee "$T/info" && grep -qw "$1" "$T/info"; }
 sees_not() { ! sees "$1"; }
+# warned PATTERN CMD...: it is done, and its only line on standard error is a warning
+warned() {
+	local pattern=$1
+	shift
+	exits 0 "$@" 2>"$T/told" >/dev/null || return 1
+	cat "$T/told"
+	[ "$(wc -l <"$T/told")" = 1 ] &&
+		grep -Eq "^rdma-ctl: warning: .*$pattern" "$T/told"
+}

@@ -223,6 +223,7 @@ static struct {
 	size_t len;
 } server_log = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER };
 
+void __real_log_write(enum log_level level, const char *fmt, ...);
 void __wrap_log_write(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void __real_log_write_about(enum log_level level, const struct log_about *about,
@@ -247,13 +248,19 @@ __attribute__((format(printf, 1, 0))) static void add_line(const char *fmt,
 	pthread_mutex_unlock(&server_log.lock);
 }
 
+/* The caller of a change gets it, too. */
 void __wrap_log_write(enum log_level level, const char *fmt, ...)
 {
+	char line[1024];
 	va_list ap;
 
 	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	va_start(ap, fmt);
 	add_line(fmt, ap);
 	va_end(ap);
+	__real_log_write(level, "%s", line);
 }
 
 /* Those who follow events get it, too. */

@@ -50,6 +50,15 @@ void log_write_about(enum log_level level, const struct log_about *about,
 	va_end(ap);
 }
 
+void log_set_caller(const struct log_caller *caller)
+{
+}
+
+const struct log_caller *log_get_caller(void)
+{
+	return NULL;
+}
+
 void log_set_sink(log_take *sink)
 {
 }

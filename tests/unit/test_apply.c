@@ -831,9 +831,9 @@ T_TEST(change_that_is_not_saved_warns)
 
 	take_place_of_new_file();
 	answer = t_server_ask("RemoveVolume", t_json("{'name': 'a'}"));
-	assert_string_equal(t_json_text(answer, "warning"),
-			    "this is done, but not saved: configuration: "
-			    "c.json: Is a directory");
+	t_json_expect(answer, "warnings",
+		      "['the change is done, but not saved: configuration: "
+		      "c.json: Is a directory']");
 	t_json_expect(t_server_ask("ListVolumes", NULL), "volumes.0.name",
 		      "'f'");
 }

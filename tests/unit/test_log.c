@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -122,6 +123,43 @@ T_TEST(lines_are_written_before_the_end)
 	assert_string_equal(next_line(), "rdma-test: one");
 	assert_string_equal(next_line(), "rdma-test: error: two");
 	assert_string_equal(next_line(), "rdma-test: warning: three");
+}
+
+static void keep_line(void *user, const char *line)
+{
+	strcat(strcat(user, line), "\n");
+}
+
+/* Above the level of the log, too; only of its own thread. */
+static void *warn_elsewhere(void *unused)
+{
+	log_warn("elsewhere");
+	return NULL;
+}
+
+T_TEST(caller_is_told_of_warnings_and_errors)
+{
+	char told[256] = "";
+	const struct log_caller caller = { .take = keep_line, .user = told };
+	pthread_t thread;
+
+	log_level = LOG_ERROR;
+	log_set_caller(&caller);
+	log_error("one");
+	log_warn("two");
+	log_event(LOG_WARNING, &(struct log_about){ 0 }, "three");
+	log_notice("a notice");
+	assert_int_equal(pthread_create(&thread, NULL, warn_elsewhere, NULL),
+			 0);
+	pthread_join(thread, NULL);
+	log_set_caller(NULL);
+	log_warn("later");
+	assert_string_equal(told, "one\ntwo\nthree\n");
+	log_level = LOG_NOTICE;
+	log_notice("last");
+	log_flush();
+	assert_string_equal(next_line(), "rdma-test: error: one");
+	assert_string_equal(next_line(), "rdma-test: last");
 }
 
 /* The lines from number *at on, which are all there up to a count of lost lines, or to
