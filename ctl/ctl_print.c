@@ -28,6 +28,29 @@ static void print_left(long long seconds)
 		       seconds / 60 % 60, seconds % 60);
 }
 
+/* Since when something is not as it should be, why, and what ends that. */
+static void print_since(long long since_ms, const char *why, const char *end)
+{
+	time_t since = (time_t)(since_ms / 1000);
+	char text[32] = "";
+	struct tm tm;
+
+	if (localtime_r(&since, &tm))
+		strftime(text, sizeof(text), "%F %T", &tm);
+	printf(" since %s%s%s, %s", text, *why ? ": " : "", why, end);
+}
+
+/* @ended: NULL: it has not. */
+static void print_discovery(const json_t *ended)
+{
+	if (!ended)
+		return;
+	printf("discovery     has ended");
+	print_since(ctl_number(ended, "since_ms"), ctl_field(ended, "error"),
+		    ctl_field(ended, "end"));
+	putchar('\n');
+}
+
 /* @stopping: NULL: it does not stop. */
 static void print_stopping(const json_t *stopping)
 {
@@ -75,24 +98,17 @@ void ctl_print_status(const json_t *out)
 		     ? ", saved after each change"
 		     : "");
 	printf("log level     %s\n", ctl_field(out, "log_level"));
+	print_discovery(json_object_get(out, "discovery_ended"));
 	print_stopping(json_object_get(out, "stopping"));
 }
 
-/* Since when a volume is not ready, why, and what ends it, unless somebody has
- * asked for that. */
+/* Of a volume that is not ready, unless somebody has asked for that. */
 static void print_trouble(const json_t *vol)
 {
-	time_t since = (time_t)(ctl_number(vol, "state_since_ms") / 1000);
-	const char *why = ctl_field(vol, "state_error");
-	char text[32] = "";
-	struct tm tm;
-
-	if (!json_object_get(vol, "state_end"))
-		return;
-	if (localtime_r(&since, &tm))
-		strftime(text, sizeof(text), "%F %T", &tm);
-	printf(" since %s%s%s, %s", text, *why ? ": " : "", why,
-	       ctl_field(vol, "state_end"));
+	if (json_object_get(vol, "state_end"))
+		print_since(ctl_number(vol, "state_since_ms"),
+			    ctl_field(vol, "state_error"),
+			    ctl_field(vol, "state_end"));
 }
 
 static void print_texts(const json_t *list)

@@ -123,9 +123,10 @@ static void collect_volumes(struct collect *c, const struct lun_map *luns)
 
 static void collect_run_target(struct server *s, void *arg)
 {
-	struct discovery_counts discovery = responder_process_counts(s);
+	struct responder_facts discovery;
 	struct collect *c = arg;
 
+	responder_process_facts(s, &discovery);
 	collect_volumes(c, &s->luns);
 	c->target = (struct metrics_target){
 		.one = 1,
@@ -134,8 +135,9 @@ static void collect_run_target(struct server *s, void *arg)
 		.sessions = port_sessions(&s->port, NULL, 0),
 		.channels = s->port.next_number,
 		.refusals = s->port.refused_cnt,
-		.discovery_answers = discovery.answers,
-		.discovery_drops = discovery.drops,
+		.discovery_answers = discovery.counts.answers,
+		.discovery_drops = discovery.counts.drops,
+		.discovery_ended_ns = (uint64_t)discovery.ended_ms * 1000000,
 	};
 }
 

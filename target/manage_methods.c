@@ -27,6 +27,7 @@
 #include "target/manage_size.h"
 #include "target/manage_volume.h"
 #include "target/port/port_change.h"
+#include "target/responder_process.h"
 #include "target/server_drain.h"
 
 #define METHODS_INTERFACE "org.rdmablock.target"
@@ -317,6 +318,19 @@ static json_t *method_stopping(const struct server_drain_facts *f)
 	return stopping;
 }
 
+/* NULL: it has not. */
+static json_t *method_discovery_ended(const struct server *s)
+{
+	struct responder_facts facts;
+
+	responder_process_facts(s, &facts);
+	if (!facts.ended_ms)
+		return NULL;
+	return json_pack("{s:I, s:s, s:s}", "since_ms",
+			 (json_int_t)facts.ended_ms, "error", facts.why, "end",
+			 RESPONDER_PROCESS_END);
+}
+
 static void method_get_status(struct control_call *c)
 {
 	struct manage *m = c->user;
@@ -337,7 +351,8 @@ static void method_get_status(struct control_call *c)
 		manage_unlock(m);
 	}
 	c->out = json_pack(
-		"{s:s, s:i, s:i, s:i, s:o, s:i, s:I, s:o, s:s, s:b, s:o, s:o*}",
+		"{s:s, s:i, s:i, s:i, s:o, s:i, s:I, s:o, s:s, s:b, s:o, s:o*, "
+		"s:o*}",
 		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
 		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
 		"not_ready", sessions.not_ready, "sessions", (int)sessions.cnt,
@@ -345,7 +360,8 @@ static void method_get_status(struct control_call *c)
 		varlink_text(config ? config : ""), "log_level",
 		log_level_names[log_level], "auto_save", s->opt->auto_save,
 		"listeners", listeners ? listeners : json_array(), "stopping",
-		method_stopping(&drain));
+		method_stopping(&drain), "discovery_ended",
+		method_discovery_ended(s));
 	if (!listeners)
 		json_object_set_new(c->out, "changing_seconds",
 				    json_integer(changing));
@@ -753,7 +769,8 @@ static const struct control_method manage_methods[] = {
 		 "not_ready: []string, sessions: int, generation: int, config: string, log_level: "
 		 "string, auto_save: bool, listeners: []string, stopping: "
 		 "?(seconds: int, sessions: int, commands: int, flushes: int, "
-		 "seconds_left: ?int), changing_seconds: ?int",
+		 "seconds_left: ?int), discovery_ended: ?(since_ms: int, "
+		 "error: string, end: string), changing_seconds: ?int",
 	  .help = "Tell what the target is and does; while a change is made "
 		  "for changing_seconds, without listeners and generation",
 	  .run = method_get_status },

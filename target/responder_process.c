@@ -5,12 +5,15 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -26,6 +29,8 @@ struct responder_process {
 	int socket;			 /* -1: none */
 	pid_t pid;			 /* 0: none */
 	struct discovery_counts *counts; /* shared with it */
+	int status;			 /* of its end; of ended_ms */
+	_Atomic int64_t ended_ms;	 /* since 1970; 0: it has not ended */
 };
 
 /* ---- the child ---- */
@@ -171,18 +176,29 @@ int responder_process_start(struct server *s, struct error *e)
 	return 0;
 }
 
+static int64_t responder_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
 void responder_process_ended(struct server *s)
 {
+	struct log_about about = { .event = "discovery" };
 	struct responder_process *r = s->responder;
-	int status;
+	struct responder_facts facts;
 
-	if (!r || !r->pid || waitpid(r->pid, &status, WNOHANG) != r->pid)
+	if (!r || !r->pid || waitpid(r->pid, &r->status, WNOHANG) != r->pid)
 		return;
 	r->pid = 0;
-	log_error("discovery has ended (%s %d): rdma-discover does not find "
-		  "this target until it is started again; it goes on serving",
-		  WIFSIGNALED(status) ? "signal" : "exit status",
-		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	atomic_store(&r->ended_ms, responder_clock_ms());
+	responder_process_facts(s, &facts);
+	log_event(LOG_ERROR, &about,
+		  "discovery has ended (%s): rdma-discover does not find this "
+		  "target " RESPONDER_PROCESS_END "; it goes on serving",
+		  facts.why);
 }
 
 /* After a failed start, the child has nothing to announce, and ends as well. */
@@ -205,13 +221,22 @@ void responder_process_close(struct server *s)
 	s->responder = NULL;
 }
 
-struct discovery_counts responder_process_counts(const struct server *s)
+void responder_process_facts(const struct server *s,
+			     struct responder_facts *ret)
 {
-	struct discovery_counts counts = { 0 };
+	const struct responder_process *r = s->responder;
+	bool by_signal;
 
-	if (s->responder) {
-		counts.answers = count_read(&s->responder->counts->answers);
-		counts.drops = count_read(&s->responder->counts->drops);
-	}
-	return counts;
+	*ret = (struct responder_facts){ 0 };
+	if (!r)
+		return;
+	ret->counts.answers = count_read(&r->counts->answers);
+	ret->counts.drops = count_read(&r->counts->drops);
+	ret->ended_ms = atomic_load(&r->ended_ms);
+	if (!ret->ended_ms)
+		return;
+	by_signal = WIFSIGNALED(r->status);
+	snprintf(ret->why, sizeof(ret->why), "%s %d",
+		 by_signal ? "signal" : "exit status",
+		 by_signal ? WTERMSIG(r->status) : WEXITSTATUS(r->status));
 }

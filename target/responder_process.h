@@ -33,7 +33,17 @@ void responder_process_close(struct server *s);
  * has changed them, before the end of its change: the target does not end before. */
 void responder_process_tell(struct server *s);
 
+struct responder_facts {
+	struct discovery_counts counts;
+	int64_t ended_ms; /* since 1970; 0: it has not ended */
+	char why[32];	  /* "signal 9" */
+};
+
+/* What ends that. */
+#define RESPONDER_PROCESS_END "until the target is started again"
+
 /* All 0 without discovery. Thread: any. */
-struct discovery_counts responder_process_counts(const struct server *s);
+void responder_process_facts(const struct server *s,
+			     struct responder_facts *ret);
 
 #endif

@@ -48,6 +48,11 @@ static const struct metric metrics_rows[] = {
 	  OF_TARGET(discovery_drops), .labels = "",
 	  .help = "Datagrams of discovery that got no answer: they were no "
 		  "queries, had no right key, or were too many." },
+	{ "discovery_ended", METRIC_GAUGE, "seconds",
+	  OF_TARGET(discovery_ended_ns), .labels = "",
+	  .help = "Time when the process that answers rdma-discover ended, "
+		  "since 1970; until the target is started again. 0: it has "
+		  "not." },
 
 	{ "commands", METRIC_COUNTER, "commands", OF_PORT(commands),
 	  .text = "commands",

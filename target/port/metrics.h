@@ -46,6 +46,7 @@ struct metrics_target {
 	uint64_t refusals; /* rejected logins */
 	uint64_t discovery_answers;
 	uint64_t discovery_drops;
+	uint64_t discovery_ended_ns; /* since 1970; 0: it has not */
 };
 
 struct metrics_volume {

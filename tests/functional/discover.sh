@@ -19,8 +19,12 @@ is() { # WANT GOT
 	}
 }
 
+ctl() { rdma-ctl --control "$T/control" "$@"; }
+
 truncate -s 16M "$T/disk.img"
-t_target --backing "$T/disk.img,name=disk"
+has_ctl=
+! command -v rdma-ctl >/dev/null || has_ctl=1
+t_target --backing "$T/disk.img,name=disk" ${has_ctl:+--control "$T/control"}
 NAME=$(hostname | cut -d. -f1)
 NAME=$NAME:$T_PORT
 t_check 'by multicast over loopback' \
@@ -61,12 +65,27 @@ has_own_rights() {
 		! ls -l "/proc/$RESPONDER/fd" | grep -E 'io_uring|signalfd|disk.img'
 }
 t_check 'a process of its own answers' has_own_rights
+if [ "$has_ctl" ]; then
+	no_end_is_told() {
+		! ctl status | grep discovery &&
+			ctl metrics | grep -qx 'rdma_target_discovery_ended_seconds 0'
+	}
+	t_check 'while it goes on, no end of it is told' no_end_is_told
+fi
 goes_on() {
 	kill -9 "$RESPONDER"
 	t_wait_for 10 grep -q 'discovery has ended (signal 9)' "$T/target.log" &&
 		rdma-info "$URI" && [ -z "$(pgrep -P "$T_TARGET")" ]
 }
 t_check 'if it dies, the target says so, and goes on' goes_on
+if [ "$has_ctl" ]; then
+	t_check 'the status says since when, why, and what ends that' eval '
+		ctl status | tee "$T/status"
+		grep -Eq "^discovery     has ended since 2.*: signal 9, until the target is started" \
+			"$T/status"'
+	t_check 'so do the metrics' eval '
+		ctl metrics | grep -E "^rdma_target_discovery_ended_seconds [1-9][0-9]+"'
+fi
 t_refused 'nobody answers then' 'no target has answered' rdma-discover -t 0.3
 t_target_stop TERM
 t_target_again --backing "$T/disk.img,name=disk"

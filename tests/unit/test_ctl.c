@@ -53,12 +53,16 @@ static const struct print_row {
 	  "log level     notice\n" },
 	{ "status of a target that stops", ctl_print_status,
 	  "{'config':'/etc/t.json','auto_save':true,'stopping':{'seconds':9,"
-	  "'commands':8,'sessions':7,'flushes':6,'seconds_left':3723}}",
+	  "'commands':8,'sessions':7,'flushes':6,'seconds_left':3723},"
+	  "'discovery_ended':{'since_ms':1000,'error':'signal 9','end':'until "
+	  "then'}}",
 	  "rdma-target , process 0, 0 threads\n"
 	  "volumes       0\n"
 	  "sessions      0\n"
 	  "configuration /etc/t.json, generation 0, saved after each change\n"
 	  "log level     \n"
+	  "discovery     has ended since 1970-01-01 00:00:01: signal 9, until "
+	  "then\n"
 	  "stopping      for 9 s: waits for 8 commands of 7 sessions and 6 "
 	  "flushes, about 1:02:03 to go\n" },
 	{ "volumes", ctl_print_volumes,
