@@ -153,8 +153,8 @@ static const struct option_row ctl_verb_rows[] = {
 	  .value = "LEVEL",
 	  .choices = log_level_names,
 	  .help = "Log up to *error*, *warning*, *notice*, *info* or "
-		  "*debug*. The process that answers *rdma-discover*(1) keeps "
-		  "the level of its start." },
+		  "*debug*, also of the process that answers "
+		  "*rdma-discover*(1)." },
 };
 
 const struct option_table ctl_verb_table = {

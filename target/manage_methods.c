@@ -616,12 +616,14 @@ static void method_kick_session(struct control_call *c)
 static void method_set_log_level(struct control_call *c)
 {
 	const char *level = method_text(c, "level");
+	const struct manage *m = c->user;
 	struct manage_fault f;
 
 	for (int i = 0; log_level_names[i]; i++) {
 		if (strcmp(level, log_level_names[i]) != 0)
 			continue;
 		log_level = (enum log_level)i;
+		responder_process_tell_level(m->server);
 		return;
 	}
 	manage_refuse(&f, "target", "level",

@@ -283,13 +283,9 @@ static void responder_devices_changed(struct responder *r)
 
 /* ---- the target ---- */
 
-int responder_tell(int socket, const struct srp_port_id *id,
-		   const struct listen_points *points)
+int responder_tell(int socket, const struct responder_news *news)
 {
-	struct responder_news news = { .id = *id, .cnt = points->cnt };
-
-	memcpy(news.point, points->point, news.cnt * sizeof(*news.point));
-	return send(socket, &news, sizeof(news), MSG_DONTWAIT | MSG_NOSIGNAL) <
+	return send(socket, news, sizeof(*news), MSG_DONTWAIT | MSG_NOSIGNAL) <
 			       0
 		       ? -errno
 		       : 0;
@@ -315,8 +311,10 @@ static bool responder_take_news(struct responder *r)
 	struct responder_news news;
 
 	if (recv(r->socket, &news, sizeof(news), 0) != (ssize_t)sizeof(news) ||
-	    news.cnt > PORT_LISTENERS_MAX)
+	    news.cnt > PORT_LISTENERS_MAX ||
+	    (unsigned int)news.log_level > LOG_DEBUG)
 		return false;
+	log_level = news.log_level;
 	r->points.cnt = 0;
 	for (unsigned int i = 0; i < news.cnt; i++) {
 		if (responder_is_point(&news.point[i]))

@@ -21,6 +21,7 @@
 #define TARGET_RESPONDER_H
 
 #include "base/hmac.h"
+#include "base/log.h"
 #include "target/listen.h"
 
 #define RESPONDER_LOOK_MS 5000
@@ -34,6 +35,7 @@ struct discovery_counts {
 /* What the responder knows of the target. */
 struct responder_news {
 	struct srp_port_id id;
+	enum log_level log_level;
 	unsigned int cnt;
 	struct listen_point point[PORT_LISTENERS_MAX];
 };
@@ -47,10 +49,9 @@ struct responder_options {
 	int (*restrict_self)(struct error *e);
 };
 
-/* Sends news, on the side of the target. Return: 0; -EAGAIN: the responder takes none;
+/* Sends @news, on the side of the target. Return: 0; -EAGAIN: the responder takes none;
  * another -errno: it has ended. Thread: any. */
-int responder_tell(int socket, const struct srp_port_id *id,
-		   const struct listen_points *points);
+int responder_tell(int socket, const struct responder_news *news);
 
 /*
  * Returns when the target has ended, or -errno with one clause in @e. An endpoint

@@ -29,6 +29,8 @@ struct responder_process {
 	int socket;			 /* -1: none */
 	pid_t pid;			 /* 0: none */
 	struct discovery_counts *counts; /* shared with it */
+	pthread_mutex_t lock;		 /* guards the next, and its order */
+	struct responder_news news;	 /* the last ones */
 	int status;			 /* of its end; of ended_ms */
 	_Atomic int64_t ended_ms;	 /* since 1970; 0: it has not ended */
 };
@@ -117,6 +119,7 @@ int responder_process_fork(struct server *s, struct error *e)
 	if (!r)
 		return error_set(e, -ENOMEM, "out of memory");
 	s->responder = r;
+	pthread_mutex_init(&r->lock, NULL);
 	r->socket = -1;
 	r->counts = responder_share_counts();
 	if (!r->counts ||
@@ -137,14 +140,38 @@ int responder_process_fork(struct server *s, struct error *e)
 			 strerror(errno));
 }
 
-void responder_process_tell(struct server *s)
+/* The lock is held. If it has ended, responder_process_ended() says so. */
+static void responder_tell_news(struct responder_process *r)
 {
-	const struct responder_process *r = s->responder;
-
-	/* If it has ended, responder_process_ended() says so. */
-	if (r && responder_tell(r->socket, &s->id, &s->points) == -EAGAIN)
+	r->news.log_level = log_level;
+	if (responder_tell(r->socket, &r->news) == -EAGAIN)
 		log_warn("discovery: its process does not take what has "
 			 "changed");
+}
+
+void responder_process_tell(struct server *s)
+{
+	struct responder_process *r = s->responder;
+
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->news.id = s->id;
+	r->news.cnt = s->points.cnt;
+	memcpy(r->news.point, s->points.point, sizeof(r->news.point));
+	responder_tell_news(r);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void responder_process_tell_level(struct server *s)
+{
+	struct responder_process *r = s->responder;
+
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	responder_tell_news(r);
+	pthread_mutex_unlock(&r->lock);
 }
 
 static bool responder_await(const struct responder_process *r)
@@ -215,6 +242,7 @@ void responder_process_close(struct server *s)
 				 "kernel will end it");
 		close(r->socket);
 	}
+	pthread_mutex_destroy(&r->lock);
 	if (r->counts)
 		munmap(r->counts, sizeof(*r->counts));
 	free(r);

@@ -32,6 +32,8 @@ void responder_process_close(struct server *s);
 /* The addresses where the target listens, s->points, have changed. Thread: the one that
  * has changed them, before the end of its change: the target does not end before. */
 void responder_process_tell(struct server *s);
+/* log_level has changed. Thread: any that the end of the target waits for. */
+void responder_process_tell_level(struct server *s);
 
 struct responder_facts {
 	struct discovery_counts counts;

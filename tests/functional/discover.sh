@@ -66,6 +66,28 @@ has_own_rights() {
 }
 t_check 'a process of its own answers' has_own_rights
 if [ "$has_ctl" ]; then
+	# Another program has the port of UDP: the process says so as a notice.
+	take_ports() {
+		python3 -c 'import signal, socket
+taken = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for i in range(2)]
+for s in taken:
+    s.bind(("127.0.0.1", 0))
+print(*[s.getsockname()[1] for s in taken], flush=True)
+signal.pause()' >"$T/taken" &
+		t_pids="$t_pids $!"
+		t_wait_for 10 test -s "$T/taken"
+	}
+	take_ports
+	read -r first second <"$T/taken"
+	level_reaches_it() {
+		ctl loglevel error && ctl listen add "srp+tcp://127.0.0.1:$first" &&
+			ctl loglevel notice && ctl listen add "srp+tcp://127.0.0.1:$second" &&
+			t_wait_for 10 grep -q "discovery: .*:$second:" "$T/target.log" &&
+			! grep "discovery: .*:$first:" "$T/target.log"
+	}
+	t_check 'a level of the log is its level, too' level_reaches_it
+	ctl listen remove "srp+tcp://127.0.0.1:$first"
+	ctl listen remove "srp+tcp://127.0.0.1:$second"
 	no_end_is_told() {
 		! ctl status | grep discovery &&
 			ctl metrics | grep -qx 'rdma_target_discovery_ended_seconds 0'

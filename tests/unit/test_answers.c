@@ -287,8 +287,12 @@ static void *run(void *arg)
 
 static void tell(void)
 {
-	assert_int_equal(
-		responder_tell(world.sockets[0], &world.id, &world.points), 0);
+	struct responder_news news = { .id = world.id,
+				       .log_level = log_level,
+				       .cnt = world.points.cnt };
+
+	memcpy(news.point, world.points.point, sizeof(news.point));
+	assert_int_equal(responder_tell(world.sockets[0], &news), 0);
 }
 
 static void start(void)
