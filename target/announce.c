@@ -110,7 +110,8 @@ static void print_mounts(const struct listen_points *points,
 static bool serves_ib_srp(const struct listen_points *points)
 {
 	for (unsigned int i = 0; i < points->cnt; i++)
-		if (xp_kind_traits(points->point[i].kind)->ib_srp)
+		if (xp_kind_traits(points->point[i].kind)->ib_srp &&
+		    listen_point_is_up(&points->point[i]))
 			return true;
 	return false;
 }
@@ -119,10 +120,12 @@ static void print_listeners(const struct listen_points *points)
 {
 	char text[LISTEN_TEXT_SIZE];
 
+	/* The first one is up. */
 	for (unsigned int i = 0; i < points->cnt; i++)
-		printf("%s%s over %s", i ? ", " : "",
-		       listen_point_text(&points->point[i], text),
-		       xp_kind_name(points->point[i].kind));
+		if (listen_point_is_up(&points->point[i]))
+			printf("%s%s over %s", i ? ", " : "",
+			       listen_point_text(&points->point[i], text),
+			       xp_kind_name(points->point[i].kind));
 }
 
 void announce(const struct lun_map *luns, const struct listen_points *points,

@@ -140,13 +140,17 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 static void listen_later(struct listener *l, enum xp_kind kind,
 			 const struct listen_point *at)
 {
+	struct listen_points *points = l->points;
 	struct listen_point later = *at;
 	struct error e;
 
 	later.kind = kind;
 	later.tag = l->tag;
-	if (l->how->use_kind(l->how->user, kind, /* await= */ true, &e) == 0)
-		l->how->listen_later(l->how->user, &later, &e);
+	later.waits = true;
+	if (points->cnt < PORT_LISTENERS_MAX &&
+	    !l->how->use_kind(l->how->user, kind, /* await= */ true, &e) &&
+	    !l->how->listen_later(l->how->user, &later, &e))
+		points->point[points->cnt++] = later;
 }
 
 /* Uses the first transport that can listen there. A notice gives the reason
@@ -381,6 +385,22 @@ listen_request_of(const struct listen_points *points, unsigned int tag)
 
 /* ---- addresses for clients ---- */
 
+bool listen_same_host(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in *in_a = (const void *)a;
+	const struct sockaddr_in *in_b = (const void *)b;
+	const struct sockaddr_in6 *in6_a = (const void *)a;
+	const struct sockaddr_in6 *in6_b = (const void *)b;
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return in_a->sin_addr.s_addr == in_b->sin_addr.s_addr;
+	return a->sa_family == AF_INET6 &&
+	       IN6_ARE_ADDR_EQUAL(&in6_a->sin6_addr, &in6_b->sin6_addr) &&
+	       in6_a->sin6_scope_id == in6_b->sin6_scope_id;
+}
+
 bool listen_point_is_wildcard(const struct listen_point *p)
 {
 	const struct sockaddr_in *sin = (const void *)&p->addr;
@@ -447,12 +467,13 @@ static struct listen_point with_port_of(const struct listen_point *p,
 static unsigned int listen_reach(const struct listen_point *p, bool link_local,
 				 struct listen_point *ret, unsigned int max)
 {
+	const struct sockaddr *at = (const struct sockaddr *)&p->addr;
 	bool needs_device = xp_kind_traits(p->kind)->needs_device;
 	struct own_gids gids = { .cnt = 0 };
 	struct ifaddrs *list;
 	unsigned int cnt = 0;
 
-	if (!listen_point_is_wildcard(p)) {
+	if (!listen_point_is_wildcard(p) && !p->waits) {
 		ret[0] = *p;
 		return 1;
 	}
@@ -461,11 +482,22 @@ static unsigned int listen_reach(const struct listen_point *p, bool link_local,
 	if (needs_device)
 		own_gids_get(&gids);
 	for (struct ifaddrs *ifa = list; ifa && cnt < max; ifa = ifa->ifa_next)
-		if (reaches(p, ifa, link_local) &&
+		if ((listen_point_is_wildcard(p)
+			     ? reaches(p, ifa, link_local)
+			     : ifa->ifa_addr &&
+				       listen_same_host(at, ifa->ifa_addr)) &&
 		    (!needs_device || listen_is_rdma(list, ifa, &gids)))
 			ret[cnt++] = with_port_of(p, ifa->ifa_addr);
 	freeifaddrs(list);
 	return cnt;
+}
+
+bool listen_point_is_up(const struct listen_point *p)
+{
+	struct listen_point ignored;
+
+	return !p->waits || listen_point_reach(p, &ignored, 1) ||
+	       listen_point_reach_link(p, &ignored, 1);
 }
 
 unsigned int listen_point_reach(const struct listen_point *p,

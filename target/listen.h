@@ -25,6 +25,7 @@ struct listen_request {
 	struct xp_uri uri;
 };
 
+/* Those that wait for a device are among them. */
 struct listen_points {
 	struct listen_point point[PORT_LISTENERS_MAX];
 	unsigned int cnt;
@@ -75,8 +76,12 @@ listen_request_of(const struct listen_points *points, unsigned int tag);
 
 /* True if the address leads only to this machine. */
 bool listen_point_is_loopback(const struct listen_point *p);
+/* False: it waits for a device. Asks all devices only for that. */
+bool listen_point_is_up(const struct listen_point *p);
 /* True if it stands for every address of its family. */
 bool listen_point_is_wildcard(const struct listen_point *p);
+/* True if both have the same IP address. */
+bool listen_same_host(const struct sockaddr *a, const struct sockaddr *b);
 /* What @list, of getifaddrs(), has about interface @name; or NULL. */
 const struct sockaddr_ll *listen_interface(const struct ifaddrs *list,
 					   const char *name);
@@ -93,8 +98,8 @@ const char *listen_point_text(const struct listen_point *p,
 /*
  * Stores the addresses by which @p can be reached in @ret (at most @max). For a
  * wildcard, these are the addresses of the RDMA devices of this machine (verbs)
- * or of its interfaces (tcp), without loopback and link-local addresses.
- * Returns how many.
+ * or of its interfaces (tcp), without loopback and link-local addresses. None, if @p
+ * waits for a device. Returns how many.
  */
 unsigned int listen_point_reach(const struct listen_point *p,
 				struct listen_point *ret, unsigned int max);

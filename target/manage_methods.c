@@ -292,8 +292,9 @@ static json_t *method_listeners(const struct listen_points *points)
 	json_t *list = json_array();
 
 	for (unsigned int i = 0; i < points->cnt; i++)
-		json_array_append_new(list,
-				      manage_listener_text(&points->point[i]));
+		if (listen_point_is_up(&points->point[i]))
+			json_array_append_new(
+				list, manage_listener_text(&points->point[i]));
 	return list;
 }
 

@@ -86,7 +86,7 @@ static bool responder_add_point(struct discovery_msg *msg,
 	if (has_key || xp_kind_traits(p->kind)->needs_device)
 		cnt = listen_point_reach(p, reach, ARRAY_SIZE(reach));
 	if (!cnt)
-		return responder_add_uri(msg, p);
+		return p->waits || responder_add_uri(msg, p);
 	for (unsigned int i = 0; i < cnt; i++)
 		all &= responder_add_uri(msg, &reach[i]);
 	return all;

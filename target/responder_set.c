@@ -100,28 +100,13 @@ static in_port_t port_of(const void *addr)
 	return ((const struct sockaddr_in *)addr)->sin_port;
 }
 
-static bool same_host(const struct sockaddr *a, const struct sockaddr *b)
-{
-	const struct sockaddr_in *in_a = (const void *)a;
-	const struct sockaddr_in *in_b = (const void *)b;
-	const struct sockaddr_in6 *in6_a = (const void *)a;
-	const struct sockaddr_in6 *in6_b = (const void *)b;
-
-	if (a->sa_family != b->sa_family)
-		return false;
-	if (a->sa_family == AF_INET)
-		return in_a->sin_addr.s_addr == in_b->sin_addr.s_addr;
-	return IN6_ARE_ADDR_EQUAL(&in6_a->sin6_addr, &in6_b->sin6_addr) &&
-	       in6_a->sin6_scope_id == in6_b->sin6_scope_id;
-}
-
 static bool same_endpoint(const struct responder_endpoint *a,
 			  const struct responder_endpoint *b)
 {
 	return a->carrier == b->carrier && a->ifindex == b->ifindex &&
 	       port_of(&a->addr) == port_of(&b->addr) &&
-	       same_host((const struct sockaddr *)&a->addr,
-			 (const struct sockaddr *)&b->addr);
+	       listen_same_host((const struct sockaddr *)&a->addr,
+				(const struct sockaddr *)&b->addr);
 }
 
 static void set_want(struct responder_set *set,
@@ -199,7 +184,7 @@ static bool point_has(const struct listen_point *p, const struct own_address *a)
 	if (a->is_loopback && listen_point_is_loopback(p))
 		return addr->sa_family == a->addr->sa_family;
 	if (!listen_point_is_wildcard(p))
-		return same_host(addr, a->addr);
+		return listen_same_host(addr, a->addr);
 	return addr->sa_family == AF_INET6 || a->addr->sa_family == AF_INET;
 }
 

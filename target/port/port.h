@@ -111,6 +111,7 @@ struct listen_point {
 	socklen_t addr_len;
 	struct xp_route route; /* as for xp_demand() */
 	unsigned int tag;      /* for port_unlisten() */
+	bool waits;	       /* for a device that has the address */
 };
 
 /* Listens with the transport of worker 0. @fd: a socket that listens there already, see

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -56,7 +57,7 @@ static struct {
 	struct sent sent[SENT_MAX];
 	unsigned int sent_cnt;
 	int refuses_multicast; /* errno */
-	bool has_rdma;
+	atomic_bool has_rdma;
 } net = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER };
 
 static int endpoint_receive(struct dgram *d, void *buf, size_t size,
@@ -554,12 +555,9 @@ T_TEST(endpoint_that_cannot_be_opened_leaves_the_others)
 /* ---- the fabric ---- */
 
 /* A loopback interface is that of no device. */
-bool __wrap_listen_is_rdma(const struct ifaddrs *list,
-			   const struct ifaddrs *ifa,
-			   const struct own_gids *gids);
-bool __wrap_listen_is_rdma(const struct ifaddrs *list,
-			   const struct ifaddrs *ifa,
-			   const struct own_gids *gids)
+bool __wrap_own_gids_have(const struct own_gids *g,
+			  const struct sockaddr *addr);
+bool __wrap_own_gids_have(const struct own_gids *g, const struct sockaddr *addr)
 {
 	return net.has_rdma;
 }
@@ -595,6 +593,26 @@ T_TEST(fabric_that_says_nothing_delays_no_answer)
 	fabric_answers(0);
 	assert_int_equal(await_sent(is_by, DGRAM_RDMA).msg.kind,
 			 DISCOVERY_ANNOUNCE);
+}
+
+static bool has_rdma_uri(const struct sent *s, uint64_t kind)
+{
+	return has_two_uris(s, kind) &&
+	       !strcmp(s->msg.uris[1], "srp+rdma://127.0.0.1:5555");
+}
+
+/* The target listens there over RDMA from the moment on when a device has the address. */
+T_TEST(address_that_a_device_gets_later_is_told)
+{
+	add_point("127.0.0.1");
+	world.points.point[1].kind = XP_VERBS;
+	world.points.point[1].waits = true;
+	start();
+	assert_int_equal(
+		await_sent(is_to_group, DISCOVERY_ANNOUNCE).msg.uri_cnt, 1);
+	net.has_rdma = true;
+	tell();
+	await_sent(has_rdma_uri, DISCOVERY_ANNOUNCE);
 }
 
 T_TEST(fabric_that_refuses_is_asked_again)

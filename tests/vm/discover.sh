@@ -108,6 +108,11 @@ device_again() { # DEVICE INTERFACE
 finds_tcp() {
 	rdma-discover --json --carrier rdma -i link1 | grep -q '"uri": "srp+tcp://10.1.0.1:5555"'
 }
+finds_only_tcp() {
+	rdma-discover --json --carrier unicast 10.1.0.1 >"$VM_OUT/found.json" &&
+		grep -q '"uri": "srp+tcp://10.1.0.1:5555"' "$VM_OUT/found.json" &&
+		! grep -q 'srp+rdma' "$VM_OUT/found.json"
+}
 holds_file() { # PROCESS PREFIX
 	find "/proc/$1/fd" -lname "$2*" | grep -q .
 }
@@ -222,6 +227,15 @@ for ((i = 0; i < 4; i++)); do
 	device_again rxe0 link0
 done
 wait_for 60 find_by rdma -i link1
+kill "$target"
+ends_well "$target"
+
+step "a device comes to a target that has chosen TCP without one"
+remove rxe0
+target_start --listen srp://10.1.0.1 --discovery link0 --backing ram:1M
+wait_for 20 finds_only_tcp
+rdma link add rxe0 type rxe netdev link0
+wait_for 60 find_by unicast 10.1.0.1
 kill "$target"
 ends_well "$target"
 
