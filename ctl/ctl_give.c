@@ -14,6 +14,20 @@
 #include "transport/tcp/socket.h"
 #include "transport/uri.h"
 
+/* A target that takes none, as an older one, may open its files itself. If it refuses the
+ * change, too, then @why says what came before. */
+static enum ctl_exit give_end(enum ctl_exit code, const struct error *e,
+			      struct error *why)
+{
+	if (code == CTL_DONE)
+		return CTL_DONE;
+	*why = *e;
+	if (code != CTL_REFUSED)
+		return code;
+	error_prefix(why, "rdma-ctl could not hand over ");
+	return CTL_DONE;
+}
+
 /* ---- one file ---- */
 
 /* What a target serves: nothing that blocks or does something when it is opened. */
@@ -104,11 +118,7 @@ static enum ctl_exit give_file(struct ctl_link *l, const json_t *vol,
 	json_decref(out);
 	while (is_open > 0)
 		close(fds[--is_open]);
-	/* An older target opens its files itself. */
-	if (code != CTL_UNREACHABLE)
-		return CTL_DONE;
-	*why = e;
-	return code;
+	return give_end(code, &e, why);
 }
 
 /* ---- all files ---- */
@@ -231,10 +241,7 @@ static enum ctl_exit give_socket(struct ctl_link *l, const char *text,
 			     &fd, 1, &out, &e);
 	json_decref(out);
 	close(fd);
-	if (code != CTL_UNREACHABLE)
-		return CTL_DONE;
-	*why = e;
-	return code;
+	return give_end(code, &e, why);
 }
 
 static enum ctl_exit give_sockets(struct ctl_link *l, const json_t *uris,

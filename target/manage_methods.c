@@ -388,8 +388,11 @@ static void method_give(struct control_call *c, const char *name)
 	if (!err)
 		return;
 	manage_refuse(&f, name, "", "%s",
-		      err == -EBADF ? "no open file came with the call"
-				    : strerror(-err));
+		      err == -EBADF
+			      ? "no open file came with the call; has the "
+				"target as many as it may have (ulimit "
+				"-n, LimitNOFILE=)?"
+			      : strerror(-err));
 	method_refused(c, &f);
 }
 

@@ -176,6 +176,28 @@ ulimit -S -f unlimited
 t_refused 'a file does not grow beyond ulimit -f' 'small: File too large' \
 	ctl volume resize small 12M
 t_check 'the target goes on' shows small
+
+# ---- a target that has no place for another open file
+
+# One descriptor is left, for the connection of rdma-ctl.
+only_one_left() {
+	python3 - "$T_TARGET" <<-'END'
+		import os, resource, sys
+		pid = int(sys.argv[1])
+		used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+		free = [fd for fd in range(len(used) + 2) if fd not in used]
+		soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+		resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[1], hard))
+	END
+}
+cp "$T/small" "$T/another"
+t_check 'its limit of open files is reached' only_one_left
+t_refused 'what could not be handed over is told, of a socket' \
+	"address 'srp.*; rdma-ctl could not hand over srp.*: no open file came .*ulimit -n" \
+	ctl listen add srp+tcp://127.0.0.1:$((T_PORT + 1))
+t_refused 'and of a file' \
+	"volume '.*/another': .*; rdma-ctl could not hand over /.*: no open file came .*ulimit -n" \
+	ctl volume add "$T/another"
 kill "$T_TARGET"
 wait "$T_TARGET"
 
