@@ -26,7 +26,8 @@ struct config_spec {
 static void spec_put(struct config_spec *s, const char *text)
 {
 	for (; *text; text++)
-		fprintf(s->out, "%s%c", *text == ',' ? "\\" : "", *text);
+		fprintf(s->out, "%s%c",
+			*text == ',' || *text == '\\' ? "\\" : "", *text);
 }
 
 static bool spec_try(const char *text, const char *place,

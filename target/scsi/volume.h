@@ -56,7 +56,7 @@ extern const struct option_table volume_option_table; /* base/option.h */
 
 /*
  * Reads a --backing argument. False, with one clause in @e, if it is wrong. A
- * comma in PATH has a backslash before it; a file named "ram:x" is written
+ * comma or backslash in PATH has a backslash before it; a file named "ram:x" is written
  * "./ram:x". PLUGIN is a name, or the path of a file that ends with ".so". A
  * KEY that is no option of volumes is a parameter of the plugin before it.
  * volume_open() checks whether the plugin knows it.
@@ -64,9 +64,9 @@ extern const struct option_table volume_option_table; /* base/option.h */
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       struct error *e);
 
-/* Copies the text up to the next comma that has no backslash before it, without
- * backslashes, and moves *text past that comma. *text is NULL after the last piece.
- * False: it is longer than @len. */
+/* Copies the text up to the next comma, with "\," as a comma and "\\" as a backslash, and
+ * moves *text past that comma. *text is NULL after the last piece. False: it is longer than
+ * @len. */
 bool volume_spec_next_piece(const char **text, char *buf, size_t len);
 
 /* True if @store, what a SPEC begins with, begins with a path: of a file, a block device, or

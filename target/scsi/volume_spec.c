@@ -22,7 +22,7 @@ bool volume_spec_next_piece(const char **text, char *buf, size_t len)
 	size_t n = 0;
 
 	while (*s && *s != ',') {
-		if (s[0] == '\\' && s[1] == ',')
+		if (s[0] == '\\' && (s[1] == ',' || s[1] == '\\'))
 			s++;
 		if (n + 1 >= len)
 			return false;

@@ -59,6 +59,17 @@ static const struct form_case {
 	  "{\"backing\":[{\"store\":\"a,b\",\"name\":\"c\"}]}" },
 	{ "the same path in an object", "{\"backing\":[{\"store\":\"a,b\"}]}",
 	  "{\"backing\":[{\"store\":\"a,b\"}]}" },
+	{ "a path that ends with a backslash",
+	  "{\"backing\":[\"a\\\\\\\\,ro\"]}",
+	  "{\"backing\":[{\"store\":\"a\\\\\",\"ro\":true}]}" },
+	{ "the same path in an object",
+	  "{\"backing\":[{\"store\":\"a\\\\\",\"allow\":\"10.0.0.1\","
+	  "\"ro\":true}]}",
+	  "{\"backing\":[{\"store\":\"a\\\\\",\"allow\":[\"10.0.0.1\"],"
+	  "\"ro\":true}]}" },
+	{ "backslashes before other characters, and at the end",
+	  "{\"backing\":[\"a\\\\b\\\\\\\\c\\\\\"]}",
+	  "{\"backing\":[{\"store\":\"a\\\\b\\\\c\\\\\"}]}" },
 	{ "a LUN for two initiators",
 	  "{\"backing\":[\"ram:1M,lun=1,allow=10.0.0.1\",\"ram:1M,lun=1,"
 	  "allow=10.0.0.2\"]}",
