@@ -73,6 +73,27 @@ static bool parse_ipv4(char *text, struct access_rule *rule)
 	return parse_prefix(slash, 32, rule);
 }
 
+static bool same_net(const struct in6_addr *a, const struct in6_addr *b,
+		     unsigned int prefix)
+{
+	unsigned int whole = prefix / 8;
+	uint8_t rest = (uint8_t)(0xff00 >> prefix % 8);
+
+	if (memcmp(a, b, whole) != 0)
+		return false;
+	return prefix % 8 == 0 ||
+	       ((a->s6_addr[whole] ^ b->s6_addr[whole]) & rest) == 0;
+}
+
+/* True of "[::ffff:10.0.0.0]/8" and of "[::1]/64": without the word "all", these are no
+ * rules. */
+static bool has_all_ipv4(const struct access_rule *rule)
+{
+	const struct in6_addr first = mapped((struct in_addr){ 0 });
+
+	return rule->prefix <= 96 && same_net(&rule->net, &first, rule->prefix);
+}
+
 static bool parse_who(char *text, struct access_rule *rule)
 {
 	if (!strcmp(text, "all"))
@@ -80,7 +101,7 @@ static bool parse_who(char *text, struct access_rule *rule)
 	if (!strcmp(text, ACCESS_NOBODY))
 		return rule->is_nobody = true;
 	if (text[0] == '[')
-		return access_parse_ipv6(text, rule);
+		return access_parse_ipv6(text, rule) && !has_all_ipv4(rule);
 	if (text[0] == '0' && text[1] == 'x') {
 		rule->by_port = true;
 		return srp_port_id_parse(text, &rule->port) == 0;
@@ -128,38 +149,67 @@ static bool parse_rule(char *text, struct access_rule *rule)
 	return true;
 }
 
+/* Whoever fits @rule fits @first, too. */
+static bool access_covers(const struct access_rule *first,
+			  const struct access_rule *rule)
+{
+	if (!first->by_port && !first->prefix)
+		return true;
+	if (first->by_port || rule->by_port)
+		return first->by_port && rule->by_port &&
+		       srp_port_id_equal(&first->port, &rule->port);
+	return first->prefix <= rule->prefix &&
+	       same_net(&first->net, &rule->net, first->prefix);
+}
+
+static bool access_check_next(const struct access_rules *rules,
+			      const struct access_rule *rule, struct error *e)
+{
+	for (unsigned int i = 0; i < rules->cnt; i++) {
+		const struct access_rule *first = &rules->rule[i];
+
+		/* An empty list, to which the command line adds. */
+		if (first->is_nobody)
+			continue;
+		if (rule->is_nobody)
+			return error_refuse(e, "none (nobody) takes nothing "
+					       "from the rules before it; "
+					       "leave it out, or these");
+		if (access_covers(first, rule) &&
+		    (first->read_only != rule->read_only ||
+		     first->lun != rule->lun))
+			return error_refuse(e,
+					    "this rule never counts: rule %u "
+					    "before it fits the same "
+					    "initiators; put it first, or "
+					    "leave one out",
+					    i + 1);
+	}
+	return true;
+}
+
 bool access_rules_add(struct access_rules *rules, const char *text,
 		      struct error *e)
 {
+	struct access_rule *rule = rules->rule + rules->cnt;
 	char copy[128];
 
 	if (rules->cnt == ACCESS_RULES_MAX)
 		return error_refuse(e, "more than %d rules", ACCESS_RULES_MAX);
 	snprintf(copy, sizeof(copy), "%s", text);
-	if (strlen(text) >= sizeof(copy) ||
-	    !parse_rule(copy, &rules->rule[rules->cnt]))
+	if (strlen(text) >= sizeof(copy) || !parse_rule(copy, rule))
 		return error_refuse(
 			e, "a rule is an address (10.0.0.1, [fe80::1]), a "
 			   "network (10.0.0.0/24), 0x and the 32 digits of an "
 			   "initiator port, all (everybody) or none (nobody); "
 			   ":ro and :lun=N may follow");
+	if (!access_check_next(rules, rule, e))
+		return false;
 	rules->cnt++;
 	return true;
 }
 
 /* ---- who fits ---- */
-
-static bool same_net(const struct in6_addr *a, const struct in6_addr *b,
-		     unsigned int prefix)
-{
-	unsigned int whole = prefix / 8;
-	uint8_t rest = (uint8_t)(0xff00 >> prefix % 8);
-
-	if (memcmp(a, b, whole) != 0)
-		return false;
-	return prefix % 8 == 0 ||
-	       ((a->s6_addr[whole] ^ b->s6_addr[whole]) & rest) == 0;
-}
 
 const struct access_rule *access_rules_find(const struct access_rules *rules,
 					    const struct srp_port_id *port,

@@ -9,8 +9,9 @@
  *	     all, none
  *
  * A volume follows its own rules (,allow=), or those of the target (--allow) if
- * it has none. The first rule that fits counts. Who fits no rule may not see the
- * volume: only the word "all" lets everybody in. A volume that is not allowed
+ * it has none. The first rule that fits counts; one that never counts, and would do
+ * something else, is refused. Who fits no rule may not see the
+ * volume: only the word "all" lets everybody in, and no network has all of IPv4. A volume that is not allowed
  * does not exist for the initiator. Thread: any; rules are constant after the
  * start.
  */

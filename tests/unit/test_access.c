@@ -90,6 +90,9 @@ static const struct bad_rule {
 	{ "no bits", "10.0.0.0/" },
 	{ "all of IPv4 without the word", "0.0.0.0/0" },
 	{ "all of IPv6 without the word", "[::]/0" },
+	{ "all of IPv4 as a network of IPv6", "[::ffff:0.0.0.0]/96" },
+	{ "the bits of IPv4 within IPv6", "[::ffff:10.0.0.0]/8" },
+	{ "a network around this machine that has all of IPv4", "[::1]/64" },
 	{ "an address that is missing", ":ro" },
 	{ "bits that are no number", "10.0.0.0/2x" },
 	{ "negative bits", "10.0.0.0/-1" },
@@ -114,6 +117,43 @@ T_ROWS(bad_rule_is_refused, bad_rules)
 	assert_false(access_rules_add(&rules, row->rule, &e));
 	assert_true(e.text[0]);
 	assert_int_equal(rules.cnt, 0);
+}
+
+static const struct pair {
+	const char *name;
+	const char *first;
+	const char *second;
+	bool good;
+} pairs[] = {
+	{ "read-only behind the same", "10.0.0.1", "10.0.0.1:ro", false },
+	{ "read-only before the same", "10.0.0.1:ro", "10.0.0.1", false },
+	{ "read-only behind everybody", "all", "10.0.0.1:ro", false },
+	{ "a port behind everybody", "all:ro", ONE, false },
+	{ "an address behind its network", "10.0.0.0/24:ro", "10.0.0.1",
+	  false },
+	{ "another LUN behind the same port", ONE ":lun=1", ONE ":lun=2",
+	  false },
+	{ "an address before its network", "10.0.0.1:ro", "10.0.0.0/24", true },
+	{ "an address before everybody", "10.0.0.1:ro", "all", true },
+	{ "the same twice", "10.0.0.1:ro", "10.0.0.1:ro", true },
+	{ "two addresses", "10.0.0.1", "10.0.0.2:ro", true },
+	{ "an address behind a port", ONE, "10.0.0.1:ro", true },
+	{ "somebody, and nobody", "10.0.0.1", "none", false },
+	{ "everybody, and nobody", "all", "none", false },
+	{ "nobody, and somebody after all", "none", "10.0.0.1", true },
+};
+
+/* The first rule that fits counts: what is behind it would be taken in vain. */
+T_ROWS(rule_that_never_counts_is_refused, pairs)
+{
+	const struct pair *row = *state;
+	struct access_rules rules = { .cnt = 0 };
+	struct error e = { 0 };
+
+	assert_true(access_rules_add(&rules, row->first, &e));
+	assert_int_equal(access_rules_add(&rules, row->second, &e), row->good);
+	assert_int_equal(rules.cnt, 1 + row->good);
+	assert_int_equal(e.text[0] == '\0', row->good);
 }
 
 T_TEST(rules_are_limited)
