@@ -249,8 +249,14 @@ void ctl_print_size(const json_t *out)
 
 void ctl_print_added(const json_t *out)
 {
-	printf("%s is LUN %lld\n", ctl_field(out, "name"),
-	       ctl_number(out, "lun"));
+	printf("%s is LUN %lld, %s, for ", ctl_field(out, "name"),
+	       ctl_number(out, "lun"),
+	       json_is_true(json_object_get(out, "read_only"))
+		       ? "read-only"
+		       : "for reads and writes");
+	print_access(json_object_get(out, "allow"),
+		     json_is_true(json_object_get(out, "follows_target")));
+	putchar('\n');
 }
 
 void ctl_print_ended(const json_t *out)

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "target/port/port_change.h"
@@ -70,6 +71,13 @@ const char *manage_rules_text(const json_t *rules,
 				i ? " " : "", json_string_value(rule));
 	}
 	return buf;
+}
+
+bool manage_are_open(const json_t *rules)
+{
+	const char *rule = json_string_value(json_array_get(rules, 0));
+
+	return json_array_size(rules) == 1 && !strcmp(rule, ACCESS_DEFAULT);
 }
 
 static void manage_log_rules(const char *volume, const json_t *was,

@@ -38,6 +38,9 @@ bool manage_set_allow(struct manage *m, const struct manage_allow *allow,
 const char *manage_rules_text(const json_t *rules,
 			      char buf[static MANAGE_RULES_SIZE]);
 
+/* True if they let everybody in: others only narrow them. */
+bool manage_are_open(const json_t *rules);
+
 /* Reads the limits of @config. */
 bool manage_read_limits(const json_t *config, struct port_limits *ret,
 			struct manage_fault *f);

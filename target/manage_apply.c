@@ -112,14 +112,6 @@ static bool apply_same_rules(const json_t *one, const json_t *two)
 	return (!a && !b) || json_equal(a, b);
 }
 
-/* They let everybody in: others only narrow them. */
-static bool apply_are_open(const json_t *rules)
-{
-	const char *rule = json_string_value(json_array_get(rules, 0));
-
-	return json_array_size(rules) == 1 && !strcmp(rule, ACCESS_DEFAULT);
-}
-
 /* What a configuration leaves out opens nothing. */
 static bool apply_refuse_no_rules(struct apply *a, const char *object,
 				  const json_t *have)
@@ -152,7 +144,7 @@ static bool apply_compare_volume(struct apply *a, json_t *vol,
 	if (apply_same_rules(vol, have))
 		return true;
 	if (!json_object_get(vol, "allow") &&
-	    !apply_are_open(json_object_get(have, "allow")))
+	    !manage_are_open(json_object_get(have, "allow")))
 		return apply_refuse_no_rules(a, object, have);
 	apply_note(a, "change", object, "allow",
 		   json_deep_copy(json_object_get(have, "allow")),
@@ -294,7 +286,7 @@ static bool apply_keep_rules(struct apply *a)
 	apply_keep_added_rules(a);
 	if (json_object_get(a->want, "allow"))
 		return true;
-	if (a->how->prune && !json_equal(have, added) && !apply_are_open(have))
+	if (a->how->prune && !json_equal(have, added) && !manage_are_open(have))
 		return apply_refuse_no_rules(a, "target", a->m->config);
 	json_object_set(a->want, "allow", have);
 	return true;

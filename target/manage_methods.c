@@ -459,6 +459,10 @@ static void method_add_volume(struct control_call *c)
 	if (good) {
 		json_object_set(out, "name", json_object_get(is, "name"));
 		json_object_set(out, "lun", json_object_get(is, "lun"));
+		json_object_set_new(
+			out, "read_only",
+			json_boolean(json_is_true(json_object_get(is, "ro"))));
+		method_add_rules(out, ((struct manage *)c->user)->config);
 	}
 	method_changed(c, good, &f, out);
 	json_decref(vol);
@@ -845,7 +849,8 @@ static const struct control_method manage_methods[] = {
 	  .run = method_give_socket },
 	{ .name = "AddVolume",
 	  .in = "volume: object",
-	  .out = "name: string, lun: int, " METHODS_GENERATION,
+	  .out = "name: string, lun: int, read_only: bool, allow: []string, "
+		 "follows_target: bool, " METHODS_GENERATION,
 	  .help = "Serve another volume, as in a configuration file",
 	  .changes = true,
 	  .run = method_add_volume },

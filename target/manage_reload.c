@@ -4,19 +4,39 @@
 #include <time.h>
 
 #include "target/control/config_text.h"
+#include "target/manage_access.h"
 #include "target/manage_apply.h"
 #include "target/manage_read.h"
 #include "target/manage_session.h"
 #include "target/server_volumes.h"
+
+/* Those that the target has stay, but the next start reads the file. */
+static void reload_warn_of_rules(const struct manage *m, const json_t *want)
+{
+	const json_t *rules = json_object_get(m->config, "allow");
+	char text[MANAGE_RULES_SIZE];
+
+	if (!json_object_get(want, "allow") &&
+	    !json_array_size(json_object_get(m->added, "allow")) &&
+	    !manage_are_open(rules))
+		log_warn("the configuration has no rules for the target, which "
+			 "keeps %s until it ends: at the next start, everybody "
+			 "may come in; write who may, or all, into it",
+			 manage_rules_text(rules, text));
+}
 
 static bool reload_apply(struct manage *m, const json_t *want,
 			 struct given_files *given, json_t **ret_changes,
 			 struct manage_fault *f)
 {
 	const struct manage_apply how = { .given = given };
+	bool good;
 
 	atomic_fetch_add(&m->file_uses, 1);
-	return manage_apply(m, want, &how, ret_changes, f);
+	good = manage_apply(m, want, &how, ret_changes, f);
+	if (good)
+		reload_warn_of_rules(m, want);
+	return good;
 }
 
 static void reload_read_file(const char *path, struct manage_file *file)

@@ -838,6 +838,18 @@ T_TEST(change_that_is_not_saved_warns)
 		      "'f'");
 }
 
+/* The rules stay, but the next start reads none. */
+T_TEST(reload_warns_of_rules_that_will_go)
+{
+	t_server_ask("SetAllow", t_json("{'rules': ['10.0.0.9']}"));
+	t_server_write("c.json", t_json("{'max-logins': 9}"));
+	t_json_expect(
+		t_server_ask("Reload", NULL), "warnings",
+		"['the configuration has no rules for the target, which "
+		"keeps 10.0.0.9 until it ends: at the next start, "
+		"everybody may come in; write who may, or all, into it']");
+}
+
 /* A file that cannot be read now, as its server is gone, keeps nobody waiting. But what was
  * read before a change must not be applied after it. */
 T_TEST(change_while_reloading_stays)
