@@ -474,7 +474,7 @@ mkdir "$work/state"
 start killed "${here[@]}" "${disk[@]}" --state-dir "$work/state"
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
-state=$(echo "$work/state/"*.lock)
+state=$(echo "$work/state/"[0-9a-f]*.lock)
 state=${state%.lock}
 cat >"$state" <<END
 rdma-target state 2
