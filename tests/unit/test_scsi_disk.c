@@ -839,6 +839,19 @@ T_TEST(deferred_error_is_of_one_nexus_and_one_lun)
 	t_disk_stop();
 }
 
+/* The LUN gets another volume before anybody has asked for the error. */
+T_TEST(deferred_error_is_not_of_the_next_volume)
+{
+	t_disk_start(T_THIN);
+	t_store.fail_at = 1;
+	t_store.fail_with = -EIO;
+	expect("35 02", 0, "good");
+	scsi_nexus_gain(&t_disk.nexus, 0);
+	expect("00", 0, "06/29/01");
+	expect("00", 0, "good");
+	t_disk_stop();
+}
+
 T_TEST(deferred_error_has_the_format_of_d_sense)
 {
 	struct t_command c;
