@@ -632,6 +632,53 @@ T_TEST(prevention_ends_with_the_nexus_and_by_reset)
 	t_disk_stop();
 }
 
+/* LUN 0 gets the volume of T_NEXT_LUN. */
+#define T_NEXT_LUN 7
+
+static void change_volumes(void)
+{
+	struct volume **vol = t_disk.luns.vol;
+	struct volume *was = vol[0];
+
+	for (unsigned int i = 1; i <= T_NEXUSES; i++)
+		scsi_nexus_lose(t_nexus(i), 0);
+	vol[0] = vol[T_NEXT_LUN];
+	vol[T_NEXT_LUN] = was;
+	for (unsigned int i = 1; i <= T_NEXUSES; i++) {
+		scsi_nexus_gain(t_nexus(i), 0);
+		atomic_store(&t_nexus(i)->ua[0], 0);
+	}
+}
+
+/* What a nexus has seen of the reservations of one volume, after as many changes. */
+T_TEST(reservations_of_the_volume_before_do_not_count)
+{
+	static const struct volume_spec next = { .store = &backend_ram,
+						 .path = "32k",
+						 .block_size = T_BLOCK };
+	static const struct step before[STEPS] = {
+		REGISTER(1, "01"),
+		REGISTER(2, "02"),
+		RESERVE(1, "01", "06"),
+		READ(2, "good"),
+	};
+	static const struct step after[STEPS] = {
+		REGISTER(1, "01"),
+		REGISTER(3, "03"),
+		RESERVE(1, "01", "06"),
+		READ(2, "conflict"),
+	};
+
+	t_disk_start(T_THIN);
+	t_disk_add(&next, T_NEXT_LUN);
+	run_steps(before);
+	change_volumes();
+	run_steps(after);
+	change_volumes();
+	t_disk_remove(T_NEXT_LUN);
+	t_disk_stop();
+}
+
 /* ---- how a reservation affects each command ---- */
 
 T_TEST(every_command_has_its_access)
