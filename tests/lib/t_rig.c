@@ -330,6 +330,7 @@ uint64_t rig_send_rw(struct t_ini *ch, struct rig_cmd *cmd, enum rig_how how,
 	struct srp_data_args *data = out ? &cmd->out : &cmd->in;
 	struct srp_cmd_args args = { .tag = ch->next_tag++,
 				     .cdb = cmd->cdb,
+				     .task_attr = cmd->attr,
 				     .cdb_len = 16 };
 	uint8_t iu[CHANNEL_IT_IU_LEN];
 	int iu_len;
