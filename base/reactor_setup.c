@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 
 /* Operations that the reactor itself needs. */
 static const uint8_t own_ops[] = {
@@ -57,6 +58,19 @@ int reactor_ring_restrict(struct reactor *r, const struct reactor_options *opt)
 	return err;
 }
 
+/*
+ * What may block, io_uring gives to threads. For regular files and block devices, it has
+ * at most four of them for each processor. One store that hangs would keep all, and the
+ * others of this ring wait. So each operation may have its own, as those on sockets may:
+ * the kernel makes one only if all that it has are blocked. Linux before 5.15 cannot.
+ */
+static void reactor_ring_unbind_threads(struct reactor *r)
+{
+	unsigned int max[2] = { INT_MAX, 0 /* stays */ };
+
+	io_uring_register_iowq_max_workers(&r->ring, max);
+}
+
 int reactor_ring_init(struct reactor *r, const struct reactor_options *opt)
 {
 	static const unsigned int flags[] = {
@@ -96,6 +110,7 @@ int reactor_ring_init(struct reactor *r, const struct reactor_options *opt)
 	    (p.features & IORING_FEAT_NODROP)) {
 		r->enabled = !(p.flags & IORING_SETUP_R_DISABLED);
 		r->polls_first = mode != REACTOR_PLAIN;
+		reactor_ring_unbind_threads(r);
 		return 0;
 	}
 	io_uring_queue_exit(&r->ring);

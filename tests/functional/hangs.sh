@@ -58,15 +58,24 @@ t_pids="$! $t_pids"
 t_mounts="$t_mounts $T/server"
 t_wait_for 5 test -f "$T/server/disk" || t_bail 'no file system'
 truncate -s 64M "$T/healthy"
+# Linux lets io_uring use such a file like one of a disk: by threads for regular files.
+OVER=
+mkdir "$T/over" "$T/upper" "$T/work"
+if mount -t overlay -o "lowerdir=$T/server,upperdir=$T/upper,workdir=$T/work" none "$T/over" 2>/dev/null; then
+	t_mounts="$T/over $t_mounts"
+	truncate -s 64M "$T/over/beside"
+	OVER="--backing $T/over/disk,name=over,ro --backing $T/over/beside,name=beside"
+fi
 t_target --control "$S" --threads 1 --backing "$T/server/disk,name=far" \
-	--backing "$T/healthy,name=disk"
+	--backing "$T/healthy,name=disk" $OVER
 mkfifo "$T/commands"
 exec 8<>"$T/commands"
 pr_client <"$T/commands" >"$T/answers" 8>&- &
 t_pids="$t_pids $!"
 echo "a login ${URI#*://} 1" >&8
 t_mount "$URI" "$M"
-writes() { timeout 20 dd if=/dev/zero of="$M/disk" bs=4k count=8 conv=fsync,notrunc status=none; }
+OTHER=disk
+writes() { timeout 20 dd if=/dev/zero of="$M/$OTHER" bs=4k count=8 conv=fsync,notrunc status=none; }
 answers() { [ "$(wc -l <"$T/answers")" = "$1" ]; }
 # A first command gets the unit attention of the login.
 sends 00 0
@@ -74,9 +83,9 @@ t_wait_for 5 answers 2 || t_bail "$(cat "$T/answers")"
 # hangs NAME WHAT CMD...: the file server does not answer NAME, which CMD asks for
 hangs() {
 	: >"$HANG/$1"
-	"${@:3}" || return
-	t_check "$2 hangs" t_wait_for 10 test -s "$HANG/$1"
-	t_check '... reads of another volume go on' reads disk 64
+	t_check "$2 hangs" "${@:3}"
+	t_check '... in the server' t_wait_for 10 test -s "$HANG/$1"
+	t_check '... reads of another volume go on' reads $OTHER 64
 	t_check '... so do flushes' writes
 	t_check '... and logins' logs_in
 	t_check '... and rdma-ctl' is_managed
@@ -91,16 +100,24 @@ hangs getattr 'a question about the size' ctl_later volume resize far
 t_check 'it is answered when the server answers' wait "$LATER"
 # More than io_uring makes threads for I/O on regular files: four for each processor.
 is_hung() { [ "$(stat -c %s "$HANG/$1")" -ge "$2" ]; }
-reads_far() {
+# Of blocks that the page cache does not have.
+reads_many() { # VOLUME HUNDREDTH
 	READERS=
 	for n in $(seq $((4 * $(nproc) + 4))); do
-		dd if="$M/far" of=/dev/null bs=4k count=1 skip="${n}00" iflag=direct status=none &
+		dd if="$M/$1" of=/dev/null bs=4k count=1 skip="$n$2" iflag=direct status=none &
 		READERS="$READERS $!"
 	done
 	t_wait_for 1 is_hung read 8
 }
-hangs read "each of many READs" reads_far
+hangs read "each of many READs" reads_many far 00
 t_check 'they are answered when the server answers' wait $READERS
+if [ -n "$OVER" ]; then
+	OTHER=beside
+	hangs read "each of many READs of a file that takes threads" reads_many over 50
+	t_check 'they are answered when the server answers' wait $READERS
+else
+	t_skip 'READs of a file that takes threads' 'no overlay here'
+fi
 fusermount3 -u "$M"
 kill "$T_TARGET"
 t_check 'the target ends' ends
