@@ -5,6 +5,7 @@
  * another initiator sees. An initiator that may write sends the same, which
  * shows that each attempt would have an effect.
  */
+#include "tests/lib/t_attempt.h"
 #include "tests/lib/t_rig.h"
 
 #include <string.h>
@@ -12,10 +13,8 @@
 #include "protocol/scsi_cdb_bits.h"
 #include "tests/lib/t_table.h"
 
-#define KEY	  0x1111111111111111u
-#define OTHER_KEY 0x2222222222222222u
 /* The blocks that the other initiator looks at, and the one that it writes. */
-#define SEEN	  16u
+#define SEEN	  T_ATTEMPT_UNMAPPED
 #define UNDER_WAY 100u
 
 /* The places of their data in the initiators' memory. */
@@ -130,7 +129,7 @@ static void register_both(struct scene *s)
 	uint8_t *p = s->rig->mem + WATCHER_AT;
 
 	memset(p, 0, 52);
-	wire_put64(p + 8, KEY);
+	wire_put64(p + 8, T_ATTEMPT_KEY);
 	p[20] = 0x08;
 	wire_put32(p + 24, 24);
 	p[28] = 0x04;
@@ -186,135 +185,19 @@ static bool end_write(struct scene *s, uint64_t tag)
 
 /* ---- attempts ---- */
 
-/* One command: its CDB, and data-out at ACTOR_AT. */
-struct attempt {
-	uint8_t cdb[16];
-	uint32_t out_len;
-};
-
-static void put_field(uint8_t *cdb, struct scsi_cdb_field field, uint32_t value)
+/* Its data-out is at ACTOR_AT. */
+static struct t_attempt make_attempt(struct scene *s,
+				     const struct scsi_cdb_info *row)
 {
-	if (field.len)
-		cdb[field.byte + field.len - 1] = (uint8_t)value;
-}
-
-/* The current mode pages, but with software write protection set. */
-static void make_mode_select(struct scene *s, struct attempt *a, bool six)
-{
-	const uint8_t sense_6[16] = { 0x1a, 8, 0x0a, 0, 255 };
-	const uint8_t sense_10[16] = { 0x5a, 8, 0x0a, [8] = 255 };
 	uint8_t *p = s->rig->mem + ACTOR_AT;
-	uint32_t header = six ? 4 : 8;
+	struct t_attempt sense;
 
-	memset(p, 0, 255);
-	rig_expect_status(s->watcher,
-			  send_cdb(s->watcher, s->lun, six ? sense_6 : sense_10,
-				   ACTOR_AT, 0, 255),
-			  SCSI_STATUS_GOOD);
-	memset(p, 0, header);
-	p[header + 4] |= 0x08;
-	a->cdb[1] |= CDB_PF;
-	a->out_len = header + 12;
-}
-
-static void make_persistent_out(uint8_t *p, struct attempt *a)
-{
-	bool preempts = a->cdb[1] == 4 || a->cdb[1] == 5;
-
-	memset(p, 0, 24);
-	wire_put64(p, KEY);
-	wire_put64(p + 8, preempts ? KEY : OTHER_KEY);
-	a->cdb[2] = 1; /* write exclusive */
-	a->out_len = 24;
-}
-
-static void make_copy(struct scene *s, uint8_t *p, struct attempt *a)
-{
-	memset(p, 0, 76);
-	p[0] = 1;
-	p[3] = 32;
-	p[11] = 28;
-	p[16] = 0xe4;
-	p[16 + 4] = 1;
-	p[16 + 5] = 3;
-	p[16 + 7] = SCSI_NAA_LEN;
-	memcpy(p + 16 + 8, s->rig->target.luns.vol[s->lun]->info.naa,
-	       SCSI_NAA_LEN);
-	p[16 + 30] = RIG_BLOCK >> 8;
-	p[48] = 2;
-	p[48 + 3] = 0x18;
-	p[48 + 11] = 1;
-	p[48 + 19] = 1; /* from block 1 to block 0 */
-	a->out_len = 76;
-}
-
-static void make_unmap(uint8_t *p, struct attempt *a)
-{
-	memset(p, 0, 24);
-	p[1] = 22;
-	p[3] = 16;
-	p[8 + 11] = SEEN;
-	a->out_len = 24;
-}
-
-/* Returns the command of @row with parameters that give it an effect, if the
- * sender may have one. */
-static struct attempt make_attempt(struct scene *s,
-				   const struct scsi_cdb_info *row)
-{
-	struct attempt a = { .cdb = { row->opcode } };
-	uint8_t *p = s->rig->mem + ACTOR_AT;
-	struct scsi_sense sense;
-	struct scsi_cmd cmd;
-
-	if (row->service_action != SCSI_SERVICE_ACTION_NONE)
-		a.cdb[1] = (uint8_t)row->service_action;
-	put_field(a.cdb, row->blocks, 1);
-	put_field(a.cdb, row->alloc_len, 96);
-	memset(p, 0xab, 8 * RIG_BLOCK);
-	switch ((enum scsi_op)row->op) {
-	case SCSI_OP_MODE_SELECT_6:
-	case SCSI_OP_MODE_SELECT_10:
-		make_mode_select(s, &a, row->op == SCSI_OP_MODE_SELECT_6);
-		break;
-	case SCSI_OP_PERSISTENT_OUT:
-		make_persistent_out(p, &a);
-		break;
-	case SCSI_OP_START_STOP:
-		a.cdb[4] = CDB_LOEJ;
-		break;
-	case SCSI_OP_PREVENT_REMOVAL:
-		a.cdb[4] = CDB_PREVENT;
-		break;
-	case SCSI_OP_SANITIZE_OVERWRITE:
-		memcpy(p, "\x01\x00\x00\x04", 4);
-		a.out_len = 8;
-		break;
-	case SCSI_OP_UNMAP:
-		make_unmap(p, &a);
-		break;
-	case SCSI_OP_EXTENDED_COPY:
-		make_copy(s, p, &a);
-		break;
-	case SCSI_OP_READ_BUFFER:
-		a.cdb[1] = SCSI_BUFFER_DATA;
-		break;
-	case SCSI_OP_WRITE_BUFFER:
-		a.cdb[1] = SCSI_BUFFER_DATA;
-		a.out_len = 96;
-		break;
-	case SCSI_OP_COMPARE_WRITE:
-		memset(p, 1, RIG_BLOCK); /* the data that the block has */
-		break;
-	default:
-		break;
-	}
-	put_field(a.cdb, row->param_len, a.out_len);
-	assert_int_equal(scsi_cdb_decode(a.cdb, sizeof(a.cdb), &cmd, &sense),
-			 0);
-	if (!a.out_len)
-		a.out_len = (uint32_t)scsi_cmd_data_out_len(&cmd, RIG_BLOCK);
-	return a;
+	if (t_attempt_mode_sense(row, &sense))
+		rig_expect_status(s->watcher,
+				  send_cdb(s->watcher, s->lun, sense.cdb,
+					   ACTOR_AT, 0, T_ATTEMPT_IN_LEN),
+				  SCSI_STATUS_GOOD);
+	return t_attempt(row, p, s->rig->target.luns.vol[s->lun]->info.naa);
 }
 
 struct outcome {
@@ -333,7 +216,7 @@ static struct outcome try_command(const struct scsi_cdb_info *row,
 	static struct view before;
 	static struct view after;
 	const struct srp_rsp *rsp;
-	struct attempt a;
+	struct t_attempt a;
 	uint64_t write;
 	uint64_t tag;
 	bool written;
