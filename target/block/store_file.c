@@ -705,7 +705,9 @@ static void file_queue_del(void *queue_data)
 
 	if (fw->fixed >= 0)
 		reactor_file_remove(fw->worker->reactor, fw->fixed);
-	close(fw->flush_fd);
+	/* Its file system may take long to close it: not on a worker. */
+	fw->file->flush_fds[atomic_fetch_add(&fw->file->flush_fd_cnt, 1)] =
+		fw->flush_fd;
 	free(fw);
 }
 

@@ -50,10 +50,10 @@ struct file_io {
 struct file_store {
 	char *path; /* for messages */
 	int fd;
-	/* Open files for flushes that came with fd. Without them, it is opened
-	 * once more for each worker. */
+	/* Open files for flushes that came with fd, or that workers have left.
+	 * Without them, it is opened once more for each worker. */
 	int flush_fds[BLOCK_WORKERS_MAX];
-	unsigned int flush_fd_cnt;
+	_Atomic unsigned int flush_fd_cnt; /* workers may leave together */
 	bool read_only;
 	bool can_punch;
 	/* Since it has poll(), Linux takes its reads and writes for ones that do

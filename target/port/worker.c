@@ -28,6 +28,8 @@ static const uint8_t ring_ops[] = {
 	/* state that survives a restart (state_save.c) */
 	IORING_OP_OPENAT,
 	IORING_OP_RENAMEAT,
+	IORING_OP_CLOSE,
+	IORING_OP_UNLINKAT,
 	/* channels over TCP, which others open */
 	IORING_OP_ACCEPT,
 	IORING_OP_RECV,

@@ -73,69 +73,108 @@ static void prep_sync_dir(struct state_save *save, struct io_uring_sqe *sqe)
 	io_uring_prep_fsync(sqe, save->dir_fd, 0);
 }
 
+/* The file system may take long for these two: not on the worker. */
+static void prep_close(struct state_save *save, struct io_uring_sqe *sqe)
+{
+	io_uring_prep_close(sqe, save->fd);
+}
+
+static void prep_unlink(struct state_save *save, struct io_uring_sqe *sqe)
+{
+	io_uring_prep_unlinkat(sqe, save->dir_fd, save->new_name, 0);
+}
+
 enum {
 	STEP_OPEN,
 	STEP_WRITE,
 	STEP_SYNC,
+	STEP_CLOSE,
 	STEP_RENAME,
 	STEP_SYNC_DIR,
+	STEP_END,
+	/* after a failure, and STEP_CLOSE */
+	STEP_UNLINK,
 	STEP_CNT,
 };
 
 static void (*const preps[STEP_CNT])(struct state_save *save,
 				     struct io_uring_sqe *sqe) = {
-	[STEP_OPEN] = prep_open,	 [STEP_WRITE] = state_save_prep_write,
-	[STEP_SYNC] = prep_sync,	 [STEP_RENAME] = prep_rename,
-	[STEP_SYNC_DIR] = prep_sync_dir,
+	[STEP_OPEN] = prep_open,     [STEP_WRITE] = state_save_prep_write,
+	[STEP_SYNC] = prep_sync,     [STEP_CLOSE] = prep_close,
+	[STEP_RENAME] = prep_rename, [STEP_SYNC_DIR] = prep_sync_dir,
+	[STEP_UNLINK] = prep_unlink,
 };
 
-static void state_save_submit(struct state_save *save)
+static void state_save_go(struct state_save *save, unsigned int step)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(save->reactor);
+	struct io_uring_sqe *sqe;
 
-	preps[save->step](save, sqe);
+	save->step = step;
+	if (step == STEP_END) {
+		save->done(save, save->err);
+		return;
+	}
+	sqe = reactor_sqe(save->reactor);
+	preps[step](save, sqe);
 	reactor_prep_done(sqe, &save->op);
 }
 
-static void state_save_end(struct state_save *save, int err)
+/* A file of the new name stays only if the rename may have happened. */
+static void state_save_fail(struct state_save *save, int err)
 {
+	save->err = err;
+	save->unsure = save->step >= STEP_RENAME;
 	if (save->fd >= 0)
-		close(save->fd);
-	save->fd = -1;
-	if (err && save->step <= STEP_RENAME)
-		unlinkat(save->dir_fd, save->new_name, 0);
-	save->unsure = err && save->step >= STEP_RENAME;
-	save->done(save, err);
+		state_save_go(save, STEP_CLOSE);
+	else
+		state_save_go(save, save->step > STEP_RENAME ? STEP_END
+							     : STEP_UNLINK);
 }
 
-/* Stores the result of a successful step. True: the step must be repeated. */
-static bool take_result(struct state_save *save, int res)
+/* The step has succeeded, or does not matter. */
+static void state_save_next(struct state_save *save, int res)
 {
-	if (save->step == STEP_OPEN)
+	switch (save->step) {
+	case STEP_OPEN:
 		save->fd = res;
-	if (save->step != STEP_WRITE)
-		return false;
-	save->at += (uint32_t)res;
-	return save->at < save->len;
+		break;
+	case STEP_WRITE:
+		save->at += (uint32_t)res;
+		if (save->at < save->len) {
+			state_save_go(save, STEP_WRITE);
+			return;
+		}
+		break;
+	case STEP_CLOSE:
+		save->fd = -1;
+		if (save->err) {
+			state_save_go(save, STEP_UNLINK);
+			return;
+		}
+		break;
+	case STEP_UNLINK:
+		state_save_go(save, STEP_END);
+		return;
+	default:
+		break;
+	}
+	state_save_go(save, save->step + 1);
 }
 
 static void state_save_step_done(struct reactor_op *op, int res,
 				 unsigned int cqe_flags)
 {
 	struct state_save *save = container_of(op, struct state_save, op);
+	bool matters = save->step != STEP_CLOSE && save->step != STEP_UNLINK;
 
 	if (res == 0 && save->step == STEP_WRITE)
 		res = -EIO;
-	if (res < 0 && res != -EINTR) {
-		state_save_end(save, res);
-		return;
-	}
-	if (res >= 0 && !take_result(save, res))
-		save->step++;
-	if (save->step == STEP_CNT)
-		state_save_end(save, 0);
+	if (res >= 0 || !matters)
+		state_save_next(save, res);
+	else if (res == -EINTR)
+		state_save_go(save, save->step);
 	else
-		state_save_submit(save);
+		state_save_fail(save, res);
 }
 
 void state_save_start(struct state_save *save, struct reactor *r,
@@ -145,9 +184,10 @@ void state_save_start(struct state_save *save, struct reactor *r,
 	save->reactor = r;
 	save->done = done;
 	save->op.done = state_save_step_done;
-	save->step = STEP_OPEN;
+	save->err = 0;
+	save->unsure = false;
 	save->at = 0;
 	save->len =
 		(uint32_t)state_file_format(state, save->text, STATE_FILE_MAX);
-	state_save_submit(save);
+	state_save_go(save, STEP_OPEN);
 }

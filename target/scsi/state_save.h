@@ -22,6 +22,7 @@ struct state_save {
 	struct reactor_op op;
 	struct reactor *reactor;
 	unsigned int step; /* index of the current step */
+	int err;	   /* of the step that has failed */
 	int fd;		   /* of the temporary file; -1: not open */
 	uint32_t at;	   /* bytes written */
 	uint32_t len;
