@@ -33,6 +33,7 @@ bool t_attempt_mode_sense(const struct scsi_cdb_info *row,
 static void make_mode_select(uint8_t *p, struct t_attempt *a, uint32_t header)
 {
 	memset(p, 0, header);
+	p[header] &= 0x7f; /* PS: the page can be saved */
 	p[header + 4] |= T_ATTEMPT_SWP;
 	a->cdb[1] |= CDB_PF;
 	a->out_len = header + 12;
