@@ -75,9 +75,6 @@ FAULTS = [
     ('thinks that a sign of life never gets old', 'transport/xport.c',
      '\treturn reactor_real_us(ch->xp->cfg.reactor) - ch->heard_us <=\n'
      '\t       XP_SIGN_MS * 1000;', '\treturn ch->heard_us > 0;'),
-    ('does not ask again after a wait for blocks', 'target/block/block_owner.c',
-     '\t\tif (owner_is_heard(owner))\n\t\t\towner->has(owner);',
-     '\t\towner->has(owner);'),
 
     # -- task management
     ('answers ABORT TASK while the fabric has the command',
