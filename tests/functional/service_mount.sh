@@ -97,6 +97,7 @@ inside() {
 		srp+tcp://127.0.0.1:5556  /mnt/nobody  fuse.rdma-fuse  noauto,_netdev  0 0
 	END
 	for dir in plain unit user nobody option disk; do
+		rm -f /mnt/$dir 2>/dev/null # a file of this machine's
 		mkdir -p /mnt/$dir
 	done
 	cat >/etc/default/rdma-fuse-disk <<-END
