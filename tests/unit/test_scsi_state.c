@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "target/scsi/disk.h"
@@ -843,6 +844,46 @@ T_TEST(what_cannot_be_written_down_is_refused)
 	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
 	assert_int_equal(mkdir(path, 0700), 0);
 	run_steps(after);
+	t_disk_stop();
+}
+
+static unsigned int files_open(void)
+{
+	unsigned int cnt = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		cnt += fcntl(fd, F_GETFD) >= 0;
+	return cnt;
+}
+
+/* The temporary file is open when it fails, and must not be in the way of the next. */
+T_TEST(state_that_cannot_be_written_leaves_no_file)
+{
+	static const struct step before[STEPS] = {
+		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
+	};
+	static const struct step fails[STEPS] = {
+		{ 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*4 01 00*3",
+		  "04/44/00" },
+	};
+	static const struct step after[STEPS] = {
+		{ 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*4 01 00*3" },
+	};
+	const struct rlimit none = { .rlim_max = RLIM_INFINITY };
+	struct rlimit limit;
+	unsigned int files;
+
+	t_disk_start_in(T_THIN, dir);
+	run_steps(before);
+	files = files_open();
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	run_steps(fails);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(files_open(), files);
+	run_steps(after);
+	assert_int_equal(files_open(), files);
 	t_disk_stop();
 }
 
