@@ -265,16 +265,15 @@ static int lun_memory_load(struct lun_memory *m, struct error *e)
 {
 	_cleanup_close_ int fd = own_file_open_path(m->path, O_RDONLY, 0);
 	_cleanup_free_ char *text = malloc(LUN_FILE_MAX + 1);
-	ssize_t len;
+	ssize_t len = !text ? -ENOMEM : fd < 0 ? fd : lun_memory_read(fd, text);
+	bool good = len >= 0 && !memchr(text, '\0', (size_t)len) &&
+		    lun_memory_parse(m, text);
 
-	if (fd == -ENOENT)
+	if (good || fd == -ENOENT)
 		return 0;
-	len = !text ? -ENOMEM : fd < 0 ? fd : lun_memory_read(fd, text);
 	if (len < 0)
 		return error_set(e, (int)len, "%s: %s", m->path,
 				 own_file_strerror((int)len));
-	if (!memchr(text, '\0', (size_t)len) && lun_memory_parse(m, text))
-		return 0;
 	return error_set(
 		e, -EBADMSG,
 		"%s, which says what disk each LUN is, is damaged, or of a "

@@ -10,7 +10,7 @@
 
 #include "tests/lib/t_table.h"
 
-#define PORT 5599
+#define PORT 5599u
 
 static char dir[] = "/tmp/rdma-test.XXXXXX";
 
