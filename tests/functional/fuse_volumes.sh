@@ -104,6 +104,7 @@ exec 7<>"$M/swap"
 old=$(stat -c %i "$M/swap")
 lun=$(rdma-info "$URI" | awk '$0 ~ /swap/ { print $1; exit }' | tr -dc 0-9)
 ctl volume remove --force swap
+ctl volume forget swap
 ctl volume add "$T/other.img,name=swap,lun=${lun:-2}"
 reads_other() { [ "$(head -c 14 "$M/swap")" = 'the other disk' ]; }
 t_check 'another disk under the name is shown' soon reads_other
