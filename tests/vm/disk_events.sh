@@ -16,15 +16,18 @@ work=/mnt/scratch
 mnt=/mnt/one
 file=$work/disk.img
 
-# load_start ARGUMENT...: fio writes to the first 12 MiB of the disk; sets
-# $load.
+# load_start ARGUMENT...: fio writes to the first 12 MiB of the disk, often enough that
+# what follows finds it at work; sets $load.
 load_start() {
-	fio --name=load --filename="$disk" --direct=1 --thread --size=12m \
+	fio --name=load --filename="$disk" --direct=1 --thread --size=12m --loops=4 \
 		--ioengine=libaio --iodepth=16 --rw=randwrite \
 		--bsrange=512-64k --verify_state_save=0 "$@" \
 		>"$VM_OUT/load.txt" 2>&1 &
 	load=$!
-	wait_for 30 is_busy "$disk"
+	wait_for 30 is_busy "$disk" || {
+		cat "$VM_OUT/load.txt"
+		return 1
+	}
 }
 
 verified=(--verify=crc32c --verify_fatal=1 --do_verify=1)
@@ -157,6 +160,9 @@ integritysetup close checked
 expected='Attached|Direct-Access|logical blocks|Write Protect|Mode Sense|Write cache'
 expected+='|physical blocks|minimum I/O size|transfer size|Capacity data has changed'
 expected+='|SRP\.T10|ib_srp: new target|reset|SRP abort|using immediate data|reconnect succeeded'
+# At a reset of the host, the kernel ends all commands itself, and may then read responses
+# that its old queue pairs had received before.
+expected+='|Null scmnd for RSP'
 # The logout ended the I/O in flight.
 expected+='|device offline error|Synchronizing SCSI cache'
 # The damaged block.
