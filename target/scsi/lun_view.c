@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/scsi/lun_view.h"
+#include "base/hash.h"
 
 #include <string.h>
 
@@ -39,24 +40,17 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 	}
 }
 
-static uint64_t lun_view_hash(uint64_t hash, const uint8_t *p, size_t len)
-{
-	while (len--)
-		hash = (hash ^ *p++) * 0x100000001b3u;
-	return hash;
-}
-
-/* FNV-1a over the identities of the volumes, empty LUNs included, in the order of the
+/* Over the identities of the volumes, empty LUNs included, in the order of the
  * LUNs. A volume may have the address of one that is gone. */
 uint64_t lun_view_digest(const struct lun_view *view)
 {
 	static const uint8_t none[SCSI_NAA_LEN];
-	uint64_t hash = 0xcbf29ce484222325u;
+	uint64_t hash = HASH_BEGIN;
 
 	for (unsigned int i = 0; i < LUNS_MAX; i++)
-		hash = lun_view_hash(
-			hash, view->vol[i] ? view->vol[i]->info.naa : none,
-			SCSI_NAA_LEN);
+		hash = hash_bytes(hash,
+				  view->vol[i] ? view->vol[i]->info.naa : none,
+				  SCSI_NAA_LEN);
 	return hash;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "protocol/scsi_vpd.h"
 
 /* The machine ID of systemd, or the host name. */
@@ -88,23 +89,13 @@ int target_id_open(const char *state_dir, struct target_id *ret,
 	return err;
 }
 
-/* FNV-1a, 64 bits */
-static uint64_t target_id_hash(const char *text)
-{
-	uint64_t h = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 0x100000001b3;
-	return h;
-}
-
 struct srp_port_id target_id_port(const char *id, uint16_t port)
 {
 	char text[LASTING_ID_SIZE + 64];
 	uint64_t h;
 
 	snprintf(text, sizeof(text), "rdma-block target port %s:%u", id, port);
-	h = target_id_hash(text);
+	h = hash_bytes(HASH_BEGIN, text, strlen(text));
 	/* All zero would name no port. */
 	return srp_port_id_make(h ? h : 1, h ? h : 1);
 }
