@@ -19,7 +19,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "target/block/plugin_load.h"
-#include "target/scsi/volume_record.h"
+#include "target/scsi/volume_writers.h"
 
 /* Newer than some headers. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -132,7 +132,7 @@ static void allow_plugins(struct ruleset *r, const struct target_options *opt)
 
 static void allow_files(struct ruleset *r, const struct target_options *opt)
 {
-	char records[4096];
+	char run_dir[4096];
 
 	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
 		const struct volume_spec *spec = &opt->backings[i];
@@ -144,8 +144,8 @@ static void allow_files(struct ruleset *r, const struct target_options *opt)
 	}
 	if (opt->state_dir)
 		allow(r, opt->state_dir, READS | WRITES | NAMES);
-	if (volume_record_dir(records, sizeof(records)))
-		allow(r, records, READS | WRITES | NAMES);
+	if (volume_writers_run_dir(run_dir, sizeof(run_dir)))
+		allow(r, run_dir, READS | WRITES | NAMES);
 	allow_dir_of(r, opt->metrics_file, READS | WRITES | NAMES);
 	allow_dir_of(r, opt->pidfile, LANDLOCK_ACCESS_FS_REMOVE_FILE);
 }

@@ -196,7 +196,7 @@ static int manage_open(struct manage_volume *v)
 	}
 	err = manage_prepare(v);
 	if (!err)
-		err = server_open_record(v->s, v->vol, &v->e);
+		err = server_open_journal(v->s, v->vol, &v->e);
 	if (err)
 		volume_close(v->vol);
 	else if (!v->vol->allow.cnt)
@@ -408,12 +408,14 @@ static void manage_flush(struct manage_volume *v)
 	manage_wait(v);
 	v->res = server_needs_flush(vol) ? manage_flush_store(v->s, vol, 0) : 0;
 	if (v->res == 0)
-		flush_record_flushed(&vol->dev.record);
+		writers_flushed(&vol->dev.writers);
 	else
 		log_event(LOG_ERROR, &about,
 			  "volume '%s' is removed, but could not be flushed: "
 			  "%s; writes since its last flush may be lost",
 			  vol->name, strerror(-v->res));
+	volume_writers_rest(vol, v->s->workers[0].reactor, &v->job_ended);
+	manage_wait(v);
 }
 
 static void manage_end_leaving(struct server *s, const struct volume *vol)

@@ -383,9 +383,9 @@ static int server_open_id(struct server *s, struct error *e)
 				     server_first_port(s->opt), e);
 }
 
-static int server_use_records(struct server *s, struct error *e)
+static int server_use_journals(struct server *s, struct error *e)
 {
-	return server_use_state(s, server_open_records, e);
+	return server_use_state(s, server_open_journals, e);
 }
 
 static int server_give_up_rights(struct server *s, struct error *e)
@@ -503,7 +503,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		server_open_service_notify,
 		server_raise_limits,
 		server_open_workers,
-		server_use_records,
+		server_use_journals,
 		server_attach_volumes,
 		/* with the rights that serving needs */
 		server_give_up_rights,
@@ -556,6 +556,8 @@ static void server_tear_down(struct server *s)
 		port_fini(&s->port);
 	for (unsigned int i = 0; i < s->worker_cnt; i++)
 		server_detach_volumes(s, &s->workers[i]);
+	if (s->abandons)
+		server_save_abandoned(s);
 	/* This ends the threads of plugins. One whose I/O has just ended may
 	 * still be about to wake a reactor. */
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {

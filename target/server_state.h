@@ -37,6 +37,7 @@ struct last_flush {
 	bool awaited; /* the answer to cmd, or the end of a job */
 	bool failed;  /* and the failure was logged */
 	struct reactor_msg job_ended;
+	struct reactor_msg rested;
 };
 
 /* Stops the reactor of a worker after all messages that were sent before. */

@@ -82,7 +82,7 @@ static void server_log_failed_flush(struct last_flush *f, const char *why)
 		  "volume '%s' could not be flushed: %s; writes since its last "
 		  "flush may be lost%s",
 		  f->vol->name, why,
-		  f->vol->dev.record.file
+		  disk_journal_is_open(&f->vol->journal)
 			  ? ", and rdma-target tells their initiators so, now "
 			    "or when it is started again"
 			  : "");
@@ -95,7 +95,7 @@ static void server_abandon(struct last_flush *f)
 	f->vol->abandoned = true;
 }
 
-/* The store has the flush, and may report its failure to nobody. So the record says that
+/* The store has the flush, and may report its failure to nobody. So the journal says that
  * it has failed. */
 static void server_give_up_flush(struct last_flush *f)
 {
@@ -104,7 +104,7 @@ static void server_give_up_flush(struct last_flush *f)
 	snprintf(why, sizeof(why), "its store has not answered for %u s",
 		 f->server->opt->stop_timeout_s);
 	server_abandon(f);
-	flush_record_end(&f->vol->dev.record, 0, -ETIMEDOUT);
+	writers_flush_ends(&f->vol->dev.writers, 0, -ETIMEDOUT);
 	server_log_failed_flush(f, why);
 	server_flush_settled(f);
 }
@@ -115,7 +115,7 @@ static void server_give_up_leavers(struct server *s)
 		struct volume *vol = s->leaving[i];
 		struct log_about about = volume_about(vol, "volume-error");
 
-		flush_record_end(&vol->dev.record, 0, -ETIMEDOUT);
+		writers_flush_ends(&vol->dev.writers, 0, -ETIMEDOUT);
 		log_event(
 			LOG_ERROR, &about,
 			"volume '%s', which was removed: its store has not answered "
@@ -140,16 +140,32 @@ static void server_give_up_flushes(struct server *s)
 	server_stop_settled(s);
 }
 
+static void server_volume_rested(struct reactor_msg *msg)
+{
+	server_flush_settled(container_of(msg, struct last_flush, rested));
+}
+
+/* Nothing is written any more. */
+static void server_last_flush_done(struct last_flush *f, int res)
+{
+	struct volume *vol = f->vol;
+
+	if (!res && !vol->abandoned)
+		writers_flushed(&vol->dev.writers);
+	f->rested.run = server_volume_rested;
+	volume_writers_rest(vol, f->server->workers[0].reactor, &f->rested);
+}
+
 static void server_flush_done(struct block_cmd *cmd)
 {
 	struct last_flush *f = container_of(cmd, struct last_flush, cmd);
 
 	if (cmd->res)
 		server_log_failed_flush(f, strerror(-cmd->res));
-	else if (f->server->stop_state == SERVER_FLUSHES_LAST &&
-		 !f->vol->abandoned)
-		flush_record_flushed(&f->vol->dev.record);
-	server_flush_settled(f);
+	if (f->server->stop_state == SERVER_FLUSHES_LAST)
+		server_last_flush_done(f, cmd->res);
+	else
+		server_flush_settled(f);
 }
 
 bool server_needs_flush(const struct volume *vol)
@@ -181,9 +197,7 @@ static void server_job_ended(struct reactor_msg *msg)
 		server_flush_volume(f->server, f);
 		return;
 	}
-	if (!f->vol->abandoned)
-		flush_record_flushed(&f->vol->dev.record);
-	server_flush_settled(f);
+	server_last_flush_done(f, 0);
 }
 
 /* ---- the way to the end ---- */

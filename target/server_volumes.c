@@ -9,7 +9,7 @@
 #include "target/port/task_mgmt.h"
 #include "target/scsi/unit_share.h"
 #include "target/scsi/unit_state.h"
-#include "target/scsi/volume_record.h"
+#include "target/scsi/volume_writers.h"
 
 /* ---- opening and closing ---- */
 
@@ -145,19 +145,29 @@ int server_load_states(struct server *s, struct error *e)
 	return err ? err : lun_memory_keep(&s->lun_memory, &s->luns, e);
 }
 
-int server_open_record(const struct server *s, struct volume *vol,
-		       struct error *e)
+int server_open_journal(const struct server *s, struct volume *vol,
+			struct error *e)
 {
-	return volume_record_open(vol, s->opt->state_dir, e);
+	return volume_writers_open(vol, s->opt->state_dir, e);
 }
 
-int server_open_records(struct server *s, struct error *e)
+int server_open_journals(struct server *s, struct error *e)
 {
 	int err = 0;
 
 	for (unsigned int i = 0; i < s->luns.cnt && !err; i++)
-		err = server_open_record(s, s->luns.vol[i], e);
+		err = server_open_journal(s, s->luns.vol[i], e);
 	return err;
+}
+
+void server_save_abandoned(struct server *s)
+{
+	for (unsigned int i = 0; i < s->luns.cnt; i++) {
+		if (s->luns.vol[i]->abandoned)
+			volume_writers_save(s->luns.vol[i]);
+	}
+	for (unsigned int i = 0; i < s->leaving_cnt; i++)
+		volume_writers_save(s->leaving[i]);
 }
 
 int server_attach_volumes(struct server *s, struct error *e)

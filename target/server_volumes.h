@@ -21,10 +21,13 @@ int server_open_volumes(struct server *s, struct error *e);
 int server_load_state(struct server *s, struct volume *vol, struct error *e);
 /* The same for all volumes, after each has got its LUN and all differ. */
 int server_load_states(struct server *s, struct error *e);
-/* The same with the record of flushes. */
-int server_open_record(const struct server *s, struct volume *vol,
-		       struct error *e);
-int server_open_records(struct server *s, struct error *e);
+/* The same with who has unflushed writes. */
+int server_open_journal(const struct server *s, struct volume *vol,
+			struct error *e);
+int server_open_journals(struct server *s, struct error *e);
+/* At the end, of volumes whose store has not answered. Thread: main; no other worker
+ * runs. */
+void server_save_abandoned(struct server *s);
 
 /* Gives the volumes to each worker. After an error, s->attached says to how many
  * each has. */

@@ -64,7 +64,7 @@ static uint64_t block_left(const struct block_cmd *cmd)
 	return cmd->len - cmd->at;
 }
 
-/* ---- the record of flushes ---- */
+/* ---- who has unflushed writes ---- */
 
 static bool block_may_have_flushed(const struct block_cmd *cmd)
 {
@@ -85,24 +85,55 @@ static void block_note_flush(struct block_device *dev, int res)
 static void block_note_answer(struct block_cmd *cmd, int res)
 {
 	const struct rbp_io *io = &cmd->bio.io;
-	struct flush_record *record = &cmd->dev->record;
+	struct writers *writers = &cmd->dev->writers;
 
 	if (io->op == RBP_FLUSH)
 		block_note_flush(cmd->dev, res);
 	if (io->op != RBP_FLUSH && !(io->flags & RBP_FUA) &&
 	    !(res && block_may_have_flushed(cmd)))
 		return;
+	cmd->loses |= res != 0;
 	if (res && (io->op != RBP_FLUSH || res == -ENOTCONN))
-		flush_record_doubt(record);
+		writers_doubt(writers);
 	else if (io->op == RBP_FLUSH)
-		flush_record_end(record, cmd->flush_nr, res);
+		writers_flush_ends(writers, cmd->flush_nr, res);
 }
 
-/* After a command has ended: what it wrote may be in a cache. */
-static void block_note_written(struct block_cmd *cmd)
+/* After a command has ended: what it wrote may be in a cache, and what it met may tell of
+ * a loss. True: the journal has what the answer relies on. */
+static bool block_is_kept(struct block_cmd *cmd)
 {
+	struct writers *writers = &cmd->dev->writers;
+	bool kept = !cmd->loses || writers_failure_is_kept(writers);
+
 	if (cmd->unstable && cmd->writer && (!cmd->res || cmd->was_stopped))
-		flush_record_wrote(&cmd->dev->record, cmd->writer, cmd->port);
+		kept &= writers_wrote(writers, cmd->writer, cmd->port);
+	/* Nobody relies on a command that was given up. */
+	return kept || cmd->was_stopped;
+}
+
+static void block_kept(struct writers_wait *wait, int err)
+{
+	struct block_cmd *cmd = container_of(wait, struct block_cmd, wait);
+
+	cmd->state = BLOCK_CMD_ANSWERED;
+	if (err && !cmd->res)
+		cmd->res = -EIO;
+	cmd->done(cmd);
+}
+
+/* The command has ended. False: its answer waits for the journal. */
+static bool block_end(struct block_cmd *cmd)
+{
+	bool kept = block_is_kept(cmd);
+
+	block_owner_drop(&cmd->owner);
+	if (kept)
+		return true;
+	cmd->state = BLOCK_CMD_KEEPING;
+	writers_wait(&cmd->dev->writers, &cmd->wait, cmd->worker->reactor,
+		     block_kept);
+	return false;
 }
 
 /* ---- I/O ---- */
@@ -189,7 +220,7 @@ static void block_submit(struct block_cmd *cmd)
 	struct rbp_io *io = &cmd->bio.io;
 
 	if (io->op == RBP_FLUSH)
-		cmd->flush_nr = flush_record_begin(&cmd->dev->record);
+		cmd->flush_nr = writers_flush_begins(&cmd->dev->writers);
 	if (be->info.memory && (io->op == RBP_READ || io->op == RBP_WRITE)) {
 		assert(backend_has_range(be, io));
 		block_copy(cmd, (uint8_t *)be->info.memory + io->offset);
@@ -498,6 +529,15 @@ static void block_leaves_door(struct block_cmd *cmd)
 
 void block_stop_waiting(struct block_cmd *cmd)
 {
+	if (cmd->state == BLOCK_CMD_KEEPING) {
+		if (!writers_stop_waiting(&cmd->dev->writers, &cmd->wait))
+			return;
+		cmd->state = BLOCK_CMD_ANSWERED;
+		cmd->was_stopped = true;
+		cmd->res = -ECANCELED;
+		cmd->done(cmd);
+		return;
+	}
 	if (cmd->owner.state != BLOCK_OWNER_WAITS &&
 	    cmd->owner.state != BLOCK_OWNER_ASKS)
 		return;
@@ -642,9 +682,7 @@ static bool block_drive(struct block_cmd *cmd)
 		if (block_pauses(cmd))
 			return false;
 	}
-	block_note_written(cmd);
-	block_owner_drop(&cmd->owner);
-	return true;
+	return block_end(cmd);
 }
 
 static void block_answered(struct block_io *bio, int res)
@@ -680,6 +718,7 @@ bool block_start(struct block_cmd *cmd)
 	cmd->let_in = true;
 	cmd->differs = false;
 	cmd->unstable = false;
+	cmd->loses = false;
 	cmd->bio.worker = cmd->worker;
 	cmd->bio.done = block_answered;
 	return block_drive(cmd);

@@ -12,9 +12,10 @@
  *   flush,
  * - submits nothing that changes blocks while another I/O of the volume has one of
  *   them in the store (block_owner.h): the only door to the store,
- * - keeps the record of flushes (flush_record.h): it numbers each flush when it
+ * - knows who has unflushed writes (writers.h): it numbers each flush when it
  *   begins. Before a command ends, it notes the result of the flush, the
- *   failure of a synchronous write, and which port has written to a cache.
+ *   failure of a synchronous write, and which port has written to a cache; if the
+ *   journal does not know that yet, the command waits for it.
  *
  * It knows no SCSI: no CDB, nexus or sense data. The caller has checked the
  * ranges of commands. The layer allocates nothing.
@@ -26,7 +27,7 @@
 
 #include "target/block/backend.h"
 #include "target/block/block_owner.h"
-#include "target/block/flush_record.h"
+#include "target/block/writers.h"
 
 /*
  * Pieces of long commands, in bytes. BLOCK_PIECE: to compare, or to write a
@@ -47,7 +48,7 @@ struct block_device {
 	 * and already while it is being switched off. Any thread. */
 	_Atomic bool write_through;
 	struct block_owners owners; /* which I/O has which blocks in the store */
-	struct flush_record record; /* unflushed writes; none: no file */
+	struct writers writers;	    /* who has unflushed writes */
 	/* Of the flush that ended last: 0 or negative errno. A flush that was
 	 * fenced off (-ESHUTDOWN) does not count. Any thread. */
 	_Atomic int flush_err;
@@ -81,6 +82,7 @@ enum block_cmd_state {
 	BLOCK_CMD_ASKING,   /* the submission has not returned */
 	BLOCK_CMD_WAITING,  /* it has; the answer goes on with the command */
 	BLOCK_CMD_ANSWERED, /* the answer came before it returned */
+	BLOCK_CMD_KEEPING,  /* it has ended, and waits for the journal */
 };
 
 /* Embed it. The owner keeps it, and all that it points at, until it has ended. */
@@ -112,8 +114,8 @@ struct block_cmd {
 	 * blocks then (block_owners_drain()). NULL: it may. */
 	bool (*barred)(struct block_cmd *cmd);
 	/* Commands that change blocks: the writer to note. NULL: none. */
-	flush_writer_ref *writer;
-	const uint8_t *port; /* FLUSH_PORT_LEN bytes */
+	writer_ref *writer;
+	const uint8_t *port; /* WRITER_PORT_LEN bytes */
 	/* UNMAP: sets offset and len of the next range. False: there is none.
 	 * NULL: there is only one range. */
 	bool (*more)(struct block_cmd *cmd);
@@ -140,6 +142,7 @@ struct block_cmd {
 	int answer;
 	bool unstable; /* may have changed blocks that are in a cache */
 	bool let_in;   /* with the blocks that it has */
+	bool loses;    /* an I/O of it tells that writes may be lost */
 	uint64_t flush_nr;
 	/* The current I/O of the store. If several targets serve the data, its epoch
 	 * is the caller's to set: backend_epoch() when the command came. If another
@@ -149,6 +152,7 @@ struct block_cmd {
 	/* The blocks of that I/O; of the whole command if it wants them alone, or if
 	 * its data moves in place. NONE before block_start(), or by block_own(). */
 	struct block_owner owner;
+	struct writers_wait wait;
 };
 
 /*
@@ -162,7 +166,7 @@ void block_resume(struct block_cmd *cmd);
 
 /*
  * A stopped command (stop) waits no longer for blocks that others have in the
- * store. May call done() from within. Does nothing to a command that the store
+ * store, or for the journal. May call done() from within. Does nothing to a command that the store
  * has, or that has not begun.
  */
 void block_stop_waiting(struct block_cmd *cmd);

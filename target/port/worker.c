@@ -18,18 +18,13 @@
  * attacker who takes over the process cannot use the ring for what the sandbox
  * forbids. */
 static const uint8_t ring_ops[] = {
-	/* stores (target/block/store_file.c) */
+	/* stores (target/block/store_file.c), and what survives (target/disk/journal.c) */
 	IORING_OP_READ,
 	IORING_OP_READ_FIXED,
 	IORING_OP_WRITE,
 	IORING_OP_WRITE_FIXED,
 	IORING_OP_FSYNC,
 	IORING_OP_FALLOCATE,
-	/* state that survives a restart (state_save.c) */
-	IORING_OP_OPENAT,
-	IORING_OP_RENAMEAT,
-	IORING_OP_CLOSE,
-	IORING_OP_UNLINKAT,
 	/* channels over TCP, which others open */
 	IORING_OP_ACCEPT,
 	IORING_OP_RECV,

@@ -87,7 +87,7 @@ void scsi_task_log_blk(const struct scsi_task *task);
 
 /*
  * For a command whose initiator asks for a flush. Fails it if the initiator is
- * owed a failed flush (flush_record.h). True: the command has failed.
+ * owed a failed flush (writers.h). True: the command has failed.
  */
 bool scsi_task_pay(struct scsi_task *task);
 

@@ -51,8 +51,7 @@ static void leave_records(struct scsi_nexus *nexus)
 		struct volume *vol = scsi_nexus_slot(nexus, i);
 
 		if (vol)
-			flush_record_leave(&vol->dev.record,
-					   &nexus->writers[i]);
+			writers_leave(&vol->dev.writers, &nexus->writers[i]);
 	}
 }
 
@@ -96,7 +95,7 @@ void scsi_nexus_lose(struct scsi_nexus *nexus, unsigned int lun)
 {
 	struct volume *vol = scsi_nexus_slot(nexus, lun);
 
-	flush_record_leave(&vol->dev.record, &nexus->writers[lun]);
+	writers_leave(&vol->dev.writers, &nexus->writers[lun]);
 	unit_state_nexus_lost(&vol->state, &nexus->initiator,
 			      &nexus->prevents[lun]);
 }

@@ -2,15 +2,11 @@
 #include "target/scsi/state_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/cleanup.h"
-#include "base/own_file.h"
 
 #define FIRST_LINE_1 "rdma-target state 1"
 #define FIRST_LINE   "rdma-target state 2"
@@ -362,53 +358,4 @@ size_t state_file_format(const struct state_file *state, char *buf, size_t cap)
 	add_job(&t, &state->job);
 	state_file_add(&t, "end\n");
 	return t.len;
-}
-
-/* ---- files ---- */
-
-/* Reads the file, at most @cap bytes. Return: the length, or -errno. */
-static ssize_t read_all(int fd, char *buf, size_t cap)
-{
-	size_t len = 0;
-
-	while (len < cap) {
-		ssize_t n = read(fd, buf + len, cap - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		len += (size_t)n;
-	}
-	return (ssize_t)len;
-}
-
-int state_file_load(const char *path, struct state_file *ret, struct error *e)
-{
-	_cleanup_close_ int fd = own_file_open_path(path, O_RDONLY, 0);
-	_cleanup_free_ char *text = malloc(STATE_FILE_MAX + 1);
-	ssize_t len;
-	int err = 0;
-
-	memset(ret, 0, sizeof(*ret));
-	if (fd == -ENOENT)
-		return 0;
-	if (fd < 0)
-		len = fd;
-	else
-		len = text ? read_all(fd, text, STATE_FILE_MAX + 1) : -ENOMEM;
-	if (len < 0 || !text)
-		err = error_set(e, (int)len, "%s", own_file_strerror((int)len));
-	else if (len > STATE_FILE_MAX)
-		err = error_set(e, -EBADMSG, "too long");
-	else
-		err = state_file_parse(text, (size_t)len, ret, e);
-	if (err) {
-		error_prefix(e, "state file %s: ", path);
-		error_add(e, "; remove it to start without the reservations "
-			     "and mode values it held");
-	}
-	return err;
 }

@@ -2,7 +2,7 @@
 /*
  * What of a volume survives a restart: registrations and the reservation that
  * were made with APTPL, saved mode values, and that a FORMAT UNIT or SANITIZE
- * did not come to its end. A small text file per volume:
+ * did not come to its end. A small text:
  *
  *	rdma-target state 2
  *	store size=8388608 block-size=512 lasting=inode:12/born:1.0 here=
@@ -20,11 +20,9 @@
  * The second line says which store that was (store_id.h): the rest is for no
  * other. Version 1 does not have it.
  *
- * It is replaced as a whole (state_save.h). So after a crash, kill -9 or a loss
- * of power it holds what the last command that was answered left, or what the
- * one under way wanted.
+ * It is a part of the volume's journal (target/disk/journal.h).
  *
- * Thread: any; loading blocks.
+ * Thread: any.
  */
 #ifndef TARGET_SCSI_STATE_FILE_H
 #define TARGET_SCSI_STATE_FILE_H
@@ -82,9 +80,5 @@ bool state_file_is_empty(const struct state_file *state);
 /* Writes at most @cap bytes; STATE_FILE_MAX is always enough. Returns the
  * length. Leaves out registrations without APTPL. */
 size_t state_file_format(const struct state_file *state, char *buf, size_t cap);
-
-/* @ret is all zero if the file does not exist. Return: 0, or -errno with one
- * clause in @e that names the file. */
-int state_file_load(const char *path, struct state_file *ret, struct error *e);
 
 #endif

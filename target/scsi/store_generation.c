@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "target/block/flush_record.h"
+#include "target/block/writers.h"
 
 static int new_generation(uint8_t ret_generation[SCSI_GENERATION_LEN])
 {
@@ -25,14 +25,15 @@ void store_boot(char buf[STORE_BOOT_SIZE])
 	ssize_t n = fd < 0 ? -1 : read(fd, buf, STORE_BOOT_SIZE - 1);
 
 	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
 }
 
 int store_generation(const struct backend_info *info, const char *boot,
 		     const uint8_t *loss, struct scsi_store *ret_store)
 {
 	const struct backend_life *life = &info->life;
-	static const uint8_t none[FLUSH_LOSS_LEN];
-	char text[256 + 2 * FLUSH_LOSS_LEN];
+	static const uint8_t none[WRITERS_LOSS_LEN];
+	char text[256 + 2 * WRITERS_LOSS_LEN];
 	int n;
 
 	if (!backend_life_is_known(life) || info->forgets || !*boot)
@@ -44,7 +45,7 @@ int store_generation(const struct backend_info *info, const char *boot,
 		(unsigned long long)life->born_s, life->born_ns);
 	if (!loss)
 		loss = none;
-	for (size_t i = 0; i < FLUSH_LOSS_LEN; i++)
+	for (size_t i = 0; i < WRITERS_LOSS_LEN; i++)
 		n += sprintf(text + n, "%02x", loss[i]);
 	scsi_text_digest(text, ret_store->generation);
 	return 0;

@@ -16,7 +16,7 @@ void store_boot(char buf[STORE_BOOT_SIZE]);
  * boots. The contents of memory are lost with the process, and so are unflushed
  * writes in a cache of the process (backend_info.forgets). The generation of a
  * file or device therefore depends on the boot, on the identity of the file or
- * device, and on the last loss in this boot (@loss: flush_record_loss(), or
+ * device, and on the last loss in this boot (@loss: the loss in writers.h, or
  * NULL). All other stores get a new generation at each start. @boot: from
  * store_boot(). Return: 0 or -EIO (no random numbers).
  */

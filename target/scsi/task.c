@@ -210,9 +210,9 @@ bool scsi_task_pay(struct scsi_task *task)
 	struct scsi_sense sense =
 		scsi_sense(SCSI_KEY_HARDWARE_ERROR, SCSI_ASC_WRITE_ERROR);
 
-	if (!flush_record_owes(&task->vol->dev.record,
-			       &task->nexus->writers[task->lun],
-			       task->nexus->initiator.b))
+	if (!writers_owes(&task->vol->dev.writers,
+			  &task->nexus->writers[task->lun],
+			  task->nexus->initiator.b))
 		return false;
 	volume_log(LOG_WARNING, NULL, task->vol,
 		   "%s fails, as unflushed writes of its initiator may have "
@@ -225,9 +225,8 @@ bool scsi_task_pay(struct scsi_task *task)
 
 void scsi_task_told(struct scsi_task *task)
 {
-	flush_record_told(&task->vol->dev.record,
-			  &task->nexus->writers[task->lun],
-			  task->nexus->initiator.b);
+	writers_told(&task->vol->dev.writers, &task->nexus->writers[task->lun],
+		     task->nexus->initiator.b);
 }
 
 /* ---- block commands ---- */

@@ -67,7 +67,7 @@ struct scsi_nexus {
 	 * FreeBSD's CTL for the status, too. Private to copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
-	flush_writer_ref writers[LUNS_MAX];  /* flush_record.h */
+	writer_ref writers[LUNS_MAX];	     /* writers.h */
 	uint32_t prevents[LUNS_MAX];	     /* unit_state_prevent() */
 	struct nexus_buffer buffer;	     /* WRITE BUFFER */
 };

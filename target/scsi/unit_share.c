@@ -252,7 +252,7 @@ static int unit_share_refuse_file(const struct volume *vol, struct error *e)
 			 "%s: state file %s holds registrations of a time when "
 			 "one target served the volume; serve it once more "
 			 "without gateway= and clear them, or remove that file",
-			 vol->path, vol->state.path);
+			 vol->path, vol->journal.path);
 }
 
 int unit_share_start(struct volume *vol, struct lun_map *luns, struct error *e)

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,9 +12,10 @@
 #include "target/scsi/unit_share.h"
 #include "target/scsi/volume.h"
 #include "base/cleanup.h"
-#include "base/file_lock.h"
 #include "base/log.h"
-#include "base/own_file.h"
+
+/* The part of the journal; volume_writers.c has the other. */
+#define PART_STATE 0
 
 /* ---- who is shut out ---- */
 
@@ -113,7 +113,8 @@ struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol)
 
 	return (struct scsi_pr_unit){
 		.target_ports = groups->cnt ? groups->cnt : 1,
-		.can_aptpl = vol->state.path || vol->state.share,
+		.can_aptpl =
+			unit_state_survives(&vol->state) || vol->state.share,
 		.has_reserve = !vol->info.no_reserve,
 	};
 }
@@ -163,42 +164,6 @@ static char *unit_make_path(const struct volume *vol, const char *dir)
 	for (size_t i = 0; i < SCSI_NAA_LEN; i++)
 		sprintf(name + 2 * i, "%02x", vol->info.naa[i]);
 	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
-}
-
-static int unit_lock_busy(const char *name, pid_t pid, struct error *e)
-{
-	char who[FILE_LOCK_NAME_MAX];
-
-	if (pid == getpid())
-		return error_set(e, -EBUSY,
-				 "state file %s: in use by another volume of "
-				 "this name",
-				 name);
-	return error_set(e, -EBUSY, "state file %s: in use by %s", name,
-			 file_lock_name(pid, who));
-}
-
-/* One target at a time; the kernel drops the lock when the process ends. */
-static int lock_path(struct unit_state *st, struct error *e)
-{
-	_cleanup_free_ char *name = NULL;
-	pid_t pid = 0;
-	int err;
-
-	if (asprintf(&name, "%s.lock", st->path) < 0) {
-		name = NULL;
-		return error_set(e, -ENOMEM, "out of memory");
-	}
-	st->lock_fd = own_file_open_path(name, O_RDWR | O_CREAT, 0600);
-	err = st->lock_fd < 0
-		      ? st->lock_fd
-		      : file_lock_take(st->lock_fd, name, /* shared= */ false,
-				       FILE_LOCK_STORE_MS, &pid);
-	if (err == -EBUSY)
-		return unit_lock_busy(name, pid, e);
-	return err ? error_set(e, err, "state file %s: %s", name,
-			       own_file_strerror(err))
-		   : 0;
 }
 
 /*
@@ -285,7 +250,7 @@ static int check_store(const struct volume *vol, const struct state_file *file,
 		"%s: state file %s is not of this store, or may not be: %s; "
 		"put the right one there, or remove that file to start "
 		"without what it holds",
-		vol->path, vol->state.path, why);
+		vol->path, vol->journal.path, why);
 }
 
 /* Without it, the medium would lose its protection. */
@@ -300,12 +265,51 @@ static int unit_check_protection(const struct volume *vol,
 		"%s: state file %s holds write protection (SWP) of a "
 		"time when one target served the volume; serve it once "
 		"more by one target and clear it, or remove that file",
-		vol->path, vol->state.path);
+		vol->path, vol->journal.path);
+}
+
+static int unit_read(struct volume *vol, struct state_file *file,
+		     struct error *e)
+{
+	const char *text = disk_journal_text(&vol->journal, PART_STATE);
+	int err;
+
+	memset(file, 0, sizeof(*file));
+	if (!*text)
+		return 0;
+	err = state_file_parse(text, strlen(text), file, e);
+	if (err) {
+		error_prefix(e, "state file %s: ", vol->journal.path);
+		error_add(e, "; remove it to start without the reservations "
+			     "and mode values it held");
+	}
+	return err;
+}
+
+static void unit_restore(struct volume *vol, const struct state_file *file)
+{
+	struct unit_state *st = &vol->state;
+
+	st->survives = true;
+	st->job = file->job;
+	volume_job_restore(vol);
+	vol->info.mode_save = true;
+	if (file->has_modes)
+		take_modes(vol, &file->modes);
+	st->pr = file->pr;
+	unit_state_pr_changed(st);
+	if (file->pr.cnt)
+		volume_log(LOG_NOTICE, NULL, vol,
+			   "persistent registrations restored: %u, "
+			   "reservation: %s",
+			   file->pr.cnt,
+			   file->pr.type ? scsi_pr_type_name(file->pr.type)
+					 : "none");
 }
 
 int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 {
-	struct unit_state *st = &vol->state;
+	_cleanup_free_ char *path = NULL;
 	struct state_file file;
 	int err;
 
@@ -313,37 +317,19 @@ int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 		return 0;
 	if (vol->identity == VOLUME_BY_PATH)
 		return keep_nothing(vol, dir, e);
-	st->path = unit_make_path(vol, dir);
-	if (!st->path)
+	path = unit_make_path(vol, dir);
+	if (!path)
 		return error_set(e, -ENOMEM, "out of memory");
-	err = lock_path(st, e);
+	err = disk_journal_open(&vol->journal, path, e);
 	if (!err)
-		err = state_file_load(st->path, &file, e);
+		err = unit_read(vol, &file, e);
 	if (!err)
 		err = check_store(vol, &file, e);
 	if (!err)
 		err = unit_check_protection(vol, &file, e);
-	if (err)
-		return err;
-	err = state_save_init(&st->save, st->path);
-	if (err)
-		return error_set(e, err, "state directory %s: %s", dir,
-				 strerror(-err));
-	st->job = file.job;
-	volume_job_restore(vol);
-	vol->info.mode_save = true;
-	if (file.has_modes)
-		take_modes(vol, &file.modes);
-	st->pr = file.pr;
-	unit_state_pr_changed(st);
-	if (file.pr.cnt)
-		volume_log(LOG_NOTICE, NULL, vol,
-			   "persistent registrations restored: %u, "
-			   "reservation: %s",
-			   file.pr.cnt,
-			   file.pr.type ? scsi_pr_type_name(file.pr.type)
-					: "none");
-	return 0;
+	if (!err)
+		unit_restore(vol, &file);
+	return err;
 }
 
 /* ---- life ---- */
@@ -353,19 +339,13 @@ void unit_state_init(struct unit_state *st)
 	memset(st, 0, sizeof(*st));
 	pthread_mutex_init(&st->lock, NULL);
 	list_init(&st->turns);
-	st->save.dir_fd = -1;
-	st->lock_fd = -1;
 	st->prevent_epoch = 1;
 }
 
 void unit_state_fini(struct unit_state *st)
 {
 	assert(!st->turn);
-	state_save_fini(&st->save);
-	if (st->lock_fd >= 0)
-		close(st->lock_fd);
 	unit_share_free(st->share);
-	free(st->path);
 	pthread_mutex_destroy(&st->lock);
 }
 
@@ -461,36 +441,13 @@ static struct state_file *unit_begin(struct volume *vol)
 	return &st->to_be;
 }
 
-static void unit_write(struct volume *vol,
-		       void (*done)(struct state_save *save, int err))
+static size_t unit_format(struct disk_journal_change *c, char *buf, size_t cap)
 {
-	struct unit_state *st = &vol->state;
+	struct unit_state *st = container_of(c, struct unit_state, save);
 
-	/* Reservations that targets share do not belong in the file. */
-	if (st->share)
-		st->to_be.pr = (struct scsi_pr){ 0 };
-	st->to_be.has_modes =
-		!scsi_modes_equal(&st->to_be.modes, &vol->info.mode_default);
-	state_save_start(&st->save, st->turn->worker->reactor, &st->to_be,
-			 done);
-}
-
-static void unit_set_unsaved(struct volume *vol, bool unsaved)
-{
-	struct unit_state *st = &vol->state;
-
-	pthread_mutex_lock(&st->lock);
-	st->unsaved = unsaved;
-	pthread_mutex_unlock(&st->lock);
-	volume_job_rest(vol);
-}
-
-static void put_back(struct state_save *save, int err)
-{
-	struct unit_state *st = container_of(save, struct unit_state, save);
-
-	unit_set_unsaved(container_of(st, struct volume, state), err);
-	st->turn->next(st->turn, -EIO);
+	return state_file_is_empty(&st->to_be)
+		       ? 0
+		       : state_file_format(&st->to_be, buf, cap);
 }
 
 static void save_failed(struct volume *vol, int err)
@@ -499,29 +456,43 @@ static void save_failed(struct volume *vol, int err)
 
 	/* Not for each command that makes it try again. */
 	if (!st->unsaved)
-		volume_log(LOG_ERROR, NULL, vol, "state file %s: %s", st->path,
-			   strerror(-err));
+		volume_log(LOG_ERROR, NULL, vol, "state file %s: %s",
+			   vol->journal.path, strerror(-err));
 	unit_keep_modes(vol);
-	if (!st->save.unsure) {
-		st->turn->next(st->turn, -EIO);
-		return;
-	}
-	unit_begin(vol);
-	unit_write(vol, put_back);
 }
 
-static void saved(struct state_save *save, int err)
+static void saved(struct disk_journal_change *c, int err)
 {
-	struct unit_state *st = container_of(save, struct unit_state, save);
+	struct unit_state *st = container_of(c, struct unit_state, save);
 	struct volume *vol = container_of(st, struct volume, state);
 
-	if (err) {
+	if (err)
 		save_failed(vol, err);
-		return;
-	}
-	st->commit(vol);
-	unit_set_unsaved(vol, false);
-	st->turn->next(st->turn, 0);
+	else
+		st->commit(vol);
+	pthread_mutex_lock(&st->lock);
+	st->unsaved = disk_journal_is_unsure(&vol->journal);
+	pthread_mutex_unlock(&st->lock);
+	volume_job_rest(vol);
+	st->turn->next(st->turn, err ? -EIO : 0);
+}
+
+static void unit_write(struct volume *vol)
+{
+	struct unit_state *st = &vol->state;
+
+	/* Reservations that targets share do not belong in the file. */
+	if (st->share)
+		st->to_be.pr = (struct scsi_pr){ 0 };
+	st->to_be.has_modes =
+		!scsi_modes_equal(&st->to_be.modes, &vol->info.mode_default);
+	st->save = (struct disk_journal_change){
+		.part = PART_STATE,
+		.reactor = st->turn->worker->reactor,
+		.format = unit_format,
+		.done = saved,
+	};
+	disk_journal_start(&vol->journal, &st->save);
 }
 
 /* Makes to_be current, after it has been written if necessary. */
@@ -534,7 +505,7 @@ static void change(struct volume *vol, bool must_save,
 	st->commit = commit;
 	st->turn->next = next;
 	if (must_save) {
-		unit_write(vol, saved);
+		unit_write(vol);
 		return;
 	}
 	commit(vol);

@@ -14,8 +14,7 @@
  * state, and writes it to the file if necessary; only then the new state is
  * valid. Only that command and those that want the next turn wait for the file.
  *
- * If the write fails such that the file may have the new state, the former one
- * is put back before the command is answered. If that fails, too, the unit is
+ * While it is not sure which state the file has (target/disk/journal.h), the unit is
  * not ready (VOLUME_UNSAVED): no initiator goes on with a state that a restart
  * would not find. Every command that asks makes it try again.
  *
@@ -31,7 +30,8 @@
 #include "protocol/scsi_pr.h"
 #include "protocol/scsi_vpd.h"
 #include "target/block/block.h"
-#include "target/scsi/state_save.h"
+#include "target/disk/journal.h"
+#include "target/scsi/state_file.h"
 
 struct volume;
 struct lun_map;
@@ -93,7 +93,7 @@ struct unit_state {
 	bool flushes;	/* until the flush has ended */
 	bool unflushed; /* an eject has begun, and no flush has succeeded since */
 	void (*commit)(struct volume *vol);
-	struct state_save save;
+	struct disk_journal_change save;
 	/* Also under the lock: the job as it is in the file, and whether the
 	 * file may say something else than the unit. */
 	struct state_job job;
@@ -101,8 +101,7 @@ struct unit_state {
 	/* Other targets serve the unit, too; NULL: they do not. Constant. */
 	struct unit_share *share;
 
-	char *path;  /* the state file, constant; NULL: nothing survives */
-	int lock_fd; /* keeps others from the file; -1: none */
+	bool survives; /* in the volume's journal; constant */
 };
 
 void unit_state_init(struct unit_state *st);
@@ -121,7 +120,7 @@ int unit_state_load(struct volume *vol, const char *dir, struct error *e);
 /* True if the state of the unit survives. */
 static inline bool unit_state_survives(const struct unit_state *st)
 {
-	return st->path;
+	return st->survives;
 }
 
 /* The properties of @vol that the codecs of PERSISTENT RESERVE need. */

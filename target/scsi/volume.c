@@ -344,7 +344,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	volume_job_init(vol);
 	unit_state_init(&vol->state);
 	volume_status_init(vol);
-	flush_record_init(&vol->dev.record);
+	writers_init(&vol->dev.writers);
 	vol->lun = lun;
 	vol->allow = spec->allow;
 	vol->block_size = spec->block_size;
@@ -392,8 +392,10 @@ void volume_close(struct volume *vol)
 {
 	if (!vol)
 		return;
-	/* While the store is locked: the next process may have the same record. */
-	flush_record_fini(&vol->dev.record);
+	/* While the store is locked: the next process may have the same journal. */
+	volume_writers_save(vol);
+	writers_fini(&vol->dev.writers);
+	disk_journal_close(&vol->journal);
 	backend_close(vol->dev.backend);
 	unit_state_fini(&vol->state);
 	volume_status_fini(vol);
@@ -427,6 +429,8 @@ int volume_attach(struct volume *vol, struct block_worker *w, struct error *e)
 
 	if (err)
 		return error_set(e, err, "%s: %s", vol->path, strerror(-err));
+	if (w->index == 0)
+		volume_writers_start(vol, w->reactor);
 	return 0;
 }
 

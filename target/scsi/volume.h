@@ -18,6 +18,7 @@
 #include "target/scsi/volume_job.h"
 #include "target/scsi/unit_state.h"
 #include "target/scsi/volume_status.h"
+#include "target/scsi/volume_writers.h"
 #include "target/block/block_worker.h"
 #include "base/log.h"
 
@@ -101,8 +102,10 @@ struct volume {
 	_Atomic unsigned int managed;
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];
-	struct block_device dev; /* the blocks */
-	uint32_t block_size;	 /* bytes */
+	struct block_device dev;     /* the blocks */
+	struct disk_journal journal; /* what survives; maybe not open */
+	struct volume_writers saver; /* keeps dev.writers there */
+	uint32_t block_size;	     /* bytes */
 	enum volume_identity identity;
 	_Atomic uint64_t blocks; /* never shrinks */
 	/* Of the store, constant. info has what MODE SELECT makes of it. */

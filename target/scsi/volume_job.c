@@ -453,7 +453,7 @@ void volume_job_restore(struct volume *vol)
 		   "served",
 		   was->state == VOLUME_FORMAT_FAILED ? "FORMAT UNIT"
 						      : "SANITIZE",
-		   vol->state.path);
+		   vol->journal.path);
 	atomic_store(&vol->job.lenient, was->lenient);
 	volume_job_rest(vol);
 }

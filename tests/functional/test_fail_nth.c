@@ -122,7 +122,8 @@ static void forget_flushes(void)
 	dir = opendir(path);
 	assert_non_null(dir);
 	while ((entry = readdir(dir))) {
-		if (!strstr(entry->d_name, ".flushes"))
+		/* a journal */
+		if (strlen(entry->d_name) != 32)
 			continue;
 		snprintf(path, sizeof(path), "%s/state/%s", t_scratch(),
 			 entry->d_name);
@@ -608,7 +609,7 @@ static const struct {
 	{ "tcp/reach.c", "socket", "in rdma-discover only" },
 	{ "tcp/given.c", "socket", "with the control socket only" },
 	{ "target/listen.c", "socket", "with an RDMA device only" },
-	{ "target/scsi/volume_record.c", "asprintf",
+	{ "target/scsi/volume_writers.c", "asprintf",
 	  "without a state directory" },
 	{ "target/scsi/unit_share.c", "",
 	  "with a store that several targets serve" },

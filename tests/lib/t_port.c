@@ -140,11 +140,31 @@ void t_port_end(struct t_port *t)
 	memset(&t->port, 0, sizeof(t->port));
 }
 
+struct t_rest {
+	struct reactor_msg msg;
+	bool rested;
+};
+
+static void volume_rested(struct reactor_msg *msg)
+{
+	container_of(msg, struct t_rest, msg)->rested = true;
+}
+
+static void let_rest(struct t_port *t, struct volume *vol)
+{
+	struct t_rest rest = { .msg.run = volume_rested };
+
+	volume_writers_rest(vol, t->workers[0].reactor, &rest.msg);
+	while (!rest.rested)
+		t_port_turn(t);
+}
+
 void t_port_close_volumes(struct t_port *t)
 {
 	for (unsigned int lun = 0; lun < t->luns.cnt; lun++) {
 		struct volume *vol = t->luns.vol[lun];
 
+		let_rest(t, vol);
 		for (unsigned int i = 0; i < t->worker_cnt; i++)
 			worker_remove_volume(&t->workers[i], vol);
 		volume_close(vol);

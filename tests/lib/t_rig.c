@@ -101,9 +101,21 @@ struct rig *rig_create(const struct rig_options *opt)
 	return rig;
 }
 
+/* The kernel writes a journal. */
+static bool journal_is_busy(const struct rig *rig)
+{
+	bool busy = false;
+
+	for (unsigned int i = 0; i < rig->target.luns.cnt; i++)
+		busy |= rig->target.luns.vol[i]->journal.step !=
+			DISK_JOURNAL_RESTS;
+	return busy;
+}
+
 static bool turn(struct rig *rig)
 {
-	bool busy = reactor_run_once(rig->peer_reactor, 0) > 0;
+	bool busy = reactor_run_once(rig->peer_reactor, 0) > 0 ||
+		    journal_is_busy(rig);
 
 	return t_port_turn(&rig->target) || busy;
 }

@@ -106,6 +106,27 @@ uint64_t reactor_real_us(const struct reactor *r)
 	return now_us;
 }
 
+/* ---- operations ---- */
+
+struct io_uring_sqe *reactor_sqe(struct reactor *r)
+{
+	assert(r->sqe_cnt < RING_ENTRIES);
+	return memset(&r->sqes[r->sqe_cnt++], 0, sizeof(r->sqes[0]));
+}
+
+/* The first @cnt. Operations that are added meanwhile wait for the next turn. */
+static unsigned int run_operations(struct reactor *r, unsigned int cnt)
+{
+	for (unsigned int i = 0; i < cnt; i++) {
+		struct reactor_op *op = (void *)(uintptr_t)r->sqes[i].user_data;
+
+		op->done(op, ring_carry_out(&r->sqes[i]), /* cqe_flags= */ 0);
+	}
+	r->sqe_cnt -= cnt;
+	memmove(r->sqes, r->sqes + cnt, r->sqe_cnt * sizeof(r->sqes[0]));
+	return cnt;
+}
+
 /* ---- messages ---- */
 
 void reactor_send(struct reactor *to, struct reactor_msg *msg)
@@ -134,7 +155,7 @@ void clock_stand_still(const struct reactor *r)
 
 static unsigned int messages_of(const struct reactor *r)
 {
-	return r == still ? 0 : r->msg_cnt;
+	return r == still ? 0 : r->msg_cnt + r->sqe_cnt;
 }
 
 unsigned int clock_messages(void)
@@ -155,7 +176,10 @@ void clock_run_message(unsigned int nth)
 		struct reactor *r = container_of(it, struct reactor, node);
 
 		if (nth < messages_of(r)) {
-			run_first(r);
+			if (nth < r->msg_cnt)
+				run_first(r);
+			else
+				run_operations(r, 1);
 			return;
 		}
 		nth -= messages_of(r);
@@ -242,29 +266,6 @@ void clock_skip(uint64_t ms)
 	now_us += ms * 1000;
 }
 
-/* ---- operations ---- */
-
-struct io_uring_sqe *reactor_sqe(struct reactor *r)
-{
-	assert(r->sqe_cnt < RING_ENTRIES);
-	return memset(&r->sqes[r->sqe_cnt++], 0, sizeof(r->sqes[0]));
-}
-
-/* Operations that are added meanwhile wait for the next turn. */
-static unsigned int run_operations(struct reactor *r)
-{
-	unsigned int cnt = r->sqe_cnt;
-
-	for (unsigned int i = 0; i < cnt; i++) {
-		struct reactor_op *op = (void *)(uintptr_t)r->sqes[i].user_data;
-
-		op->done(op, ring_carry_out(&r->sqes[i]), /* cqe_flags= */ 0);
-	}
-	r->sqe_cnt -= cnt;
-	memmove(r->sqes, r->sqes + cnt, r->sqe_cnt * sizeof(r->sqes[0]));
-	return cnt;
-}
-
 /* ---- pollers, turns ---- */
 
 void reactor_poller_add(struct reactor *r, struct reactor_poller *p)
@@ -279,7 +280,7 @@ void reactor_poller_remove(struct reactor *r, struct reactor_poller *p)
 
 int reactor_run_once(struct reactor *r, int timeout_ms)
 {
-	unsigned int done = run_operations(r);
+	unsigned int done = run_operations(r, r->sqe_cnt);
 	struct list *it;
 	struct list *tmp;
 

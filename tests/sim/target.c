@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "target/scsi/volume_record.h"
+#include "target/scsi/volume_writers.h"
 #include "tests/lib/t_must.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
@@ -23,7 +23,7 @@ static unsigned int boot;
 /* The files that a killed target has left. */
 static struct {
 	char *path; /* NULL: nothing */
-	uint8_t bytes[64 << 10];
+	uint8_t bytes[2 * DISK_JOURNAL_SLOT];
 	size_t len;
 } left[BLOCKS_LUNS];
 
@@ -70,12 +70,12 @@ void target_machine_boots(void)
 void target_killed(const struct t_port *t)
 {
 	for (unsigned int i = 0; i < t->luns.cnt; i++) {
-		const struct flush_record *r = &t->luns.vol[i]->dev.record;
-		FILE *f = r->file ? fopen(r->path, "r") : NULL;
+		const struct disk_journal *j = &t->luns.vol[i]->journal;
+		FILE *f = disk_journal_is_open(j) ? fopen(j->path, "r") : NULL;
 
 		if (!f)
 			continue;
-		left[i].path = strdup(r->path);
+		left[i].path = strdup(j->path);
 		left[i].len = fread(left[i].bytes, 1, sizeof(left[i].bytes), f);
 		fclose(f);
 	}
@@ -84,7 +84,7 @@ void target_killed(const struct t_port *t)
 void target_put_back(void)
 {
 	for (unsigned int i = 0; i < BLOCKS_LUNS; i++) {
-		FILE *f = left[i].path ? fopen(left[i].path, "r+") : NULL;
+		FILE *f = left[i].path ? fopen(left[i].path, "w") : NULL;
 
 		if (f && (fwrite(left[i].bytes, left[i].len, 1, f) != 1 ||
 			  fclose(f)))
@@ -111,8 +111,10 @@ static void start_volume(struct t_port *t, unsigned int lun)
 	vol = t_port_open_volume(t, spec);
 	free(spec);
 	snprintf(now, sizeof(now), "boot %u", boot);
-	if (backend_life_is_known(&vol->dev.backend->info.life))
-		T_MUST(!volume_record_open_in(vol, machine_dir, now, &e));
+	if (backend_life_is_known(&vol->dev.backend->info.life)) {
+		T_MUST(!unit_state_load(vol, machine_dir, &e));
+		T_MUST(!volume_writers_open_in(vol, machine_dir, now, &e));
+	}
 	t_port_attach_volume(t, vol);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The block layer on a store that has all optional functions or none: which
  * requests the store gets, what comes back, and what the next process finds in
- * the record. */
+ * the journal. */
 #include "target/block/block.h"
 
 #include <errno.h>
@@ -37,34 +37,40 @@ static bool stopped;
 static unsigned int ends;
 static unsigned int pauses;
 
-static const uint8_t volume_id[FLUSH_VOLUME_LEN] = { 1 };
-static const uint8_t writer[FLUSH_PORT_LEN] = { 2 };
-static flush_writer_ref writer_ref;
+static const uint8_t writer[WRITER_PORT_LEN] = { 2 };
+static writer_ref writer_entry;
 
 /* ---- the device ---- */
 
-static char path[64];
+/* What the journal has. */
+static char kept[WRITERS_TEXT_MAX + 1];
 
-static void open_record(void)
+static void keep(struct writers *ws)
 {
-	const struct flush_record_options opt = {
-		.path = path,
-		.store = dev.backend,
-		.volume = volume_id,
-		.label = "test",
-		.boot = "boot",
-		.writable = true,
-	};
+	kept[writers_format(ws, "boot", "life", kept, sizeof(kept) - 1)] = '\0';
+	writers_kept(ws, 0);
+}
 
-	flush_record_init(&dev.record);
-	assert_int_equal(flush_record_open(&dev.record, &opt), 0);
+/* Nobody waits: the writer is named from the beginning, and so is a failure. */
+static void keep_later(struct writers *ws, bool now)
+{
+}
+
+static void name_writer(void)
+{
+	struct writers *ws = &dev.writers;
+
+	ws->keep = keep_later;
+	writers_wrote(ws, &writer_entry, writer);
+	writers_doubt(ws);
+	keep(ws);
+	writers_flush_ends(ws, writers_flush_begins(ws), 0);
 }
 
 /* Block n is full of the byte n + 1. */
 static void begin(unsigned int can)
 {
 	const struct backend_options opt = { .path = "", .block_size = UNIT };
-	char dir[] = "/tmp/block-XXXXXX";
 	struct error e = { 0 };
 
 	t_store_reset(&(struct backend_info){
@@ -93,39 +99,40 @@ static void begin(unsigned int can)
 	stopped = false;
 	ends = 0;
 	pauses = 0;
-	writer_ref = NULL;
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/record", dir);
-	open_record();
+	writer_entry = NULL;
+	writers_init(&dev.writers);
+	name_writer();
 }
 
 static void end(void)
 {
-	flush_record_leave(&dev.record, &writer_ref);
-	flush_record_fini(&dev.record);
+	writers_leave(&dev.writers, &writer_entry);
+	writers_fini(&dev.writers);
 	backend_detach(dev.backend, &worker);
 	backend_close(dev.backend);
 	block_owners_fini(&dev.owners);
-	unlink(path);
-	*strrchr(path, '/') = '\0';
-	assert_int_equal(rmdir(path), 0);
 }
 
 /* True if the writer is owed a failed flush after kill -9. */
 static bool owes_after_kill(void)
 {
-	bool is;
+	struct writers *ws = &dev.writers;
+	struct writers_found found;
 
-	flush_record_leave(&dev.record, &writer_ref);
-	flush_record_fini(&dev.record);
-	open_record();
-	is = flush_record_owes(&dev.record, &writer_ref, writer);
-	return is;
+	keep(ws);
+	writers_leave(ws, &writer_entry);
+	writers_fini(ws);
+	writers_init(ws);
+	assert_int_equal(writers_parse(ws, kept, &found), 0);
+	if (found.failed)
+		writers_lose(ws);
+	writers_begin(ws, /* forget= */ false);
+	return writers_owes(ws, &writer_entry, writer);
 }
 
 static void note_write(void)
 {
-	flush_record_wrote(&dev.record, &writer_ref, writer);
+	writers_wrote(&dev.writers, &writer_entry, writer);
 }
 
 /* ---- commands ---- */
@@ -154,7 +161,7 @@ static struct block_cmd command(enum block_kind kind, uint64_t offset,
 		.room = room,
 		.room_len = block_room(len),
 		.stop = &stopped,
-		.writer = &writer_ref,
+		.writer = &writer_entry,
 		.port = writer,
 		.done = cmd_done,
 	};
@@ -388,7 +395,8 @@ T_TEST(data_that_is_in_place_is_not_copied)
 	run(&cmd);
 	assert_int_equal(worker.copied, 0);
 	assert_int_equal(t_store.bytes[UNIT], 2);
-	flush_record_end(&dev.record, flush_record_begin(&dev.record), -EIO);
+	writers_flush_ends(&dev.writers, writers_flush_begins(&dev.writers),
+			   -EIO);
 	assert_true(owes_after_kill());
 	end();
 }
@@ -590,7 +598,7 @@ T_TEST(each_piece_has_its_pause)
 	end();
 }
 
-/* ---- the record ---- */
+/* ---- what the journal has ---- */
 
 static const struct note_row {
 	const char *name;
@@ -615,7 +623,7 @@ static const struct note_row {
 };
 
 /* After an unflushed write and this command, the process is killed. */
-T_ROWS(record_has_what_the_next_process_is_to_know, note_rows)
+T_ROWS(journal_has_what_the_next_process_is_to_know, note_rows)
 {
 	const struct note_row *row = *state;
 	struct block_cmd cmd;
@@ -662,7 +670,8 @@ T_ROWS(writer_of_the_cache_is_noted_and_nobody_else, wrote_rows)
 	cmd.fua = row->fua;
 	cmd.unit_len = row->kind == BLOCK_CMD_FILL ? UNIT : 0;
 	run(&cmd);
-	flush_record_end(&dev.record, flush_record_begin(&dev.record), -EIO);
+	writers_flush_ends(&dev.writers, writers_flush_begins(&dev.writers),
+			   -EIO);
 	assert_int_equal(owes_after_kill(), row->owes);
 	end();
 }

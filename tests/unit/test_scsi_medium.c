@@ -208,41 +208,33 @@ T_TEST(prevented_eject_disturbs_nobody)
 	store_got("write 0+512");
 }
 
-/* The next process is told by the record of flushes. */
+static void no_keep(struct writers *ws, bool now)
+{
+}
+
+/* The next process is told by the journal. */
 T_TEST(failed_flush_of_an_eject_is_not_forgotten)
 {
-	static const uint8_t id[FLUSH_VOLUME_LEN] = { 1 };
-	char path[] = "/tmp/medium-XXXXXX";
-	struct flush_record_options opt = {
-		.path = path,
-		.volume = id,
-		.label = "test",
-		.boot = "boot",
-		.writable = true,
-	};
-	struct flush_record *r;
-	flush_writer_ref ref = NULL;
-	int fd = mkstemp(path);
+	struct writers *ws = &t_disk.luns.vol[0]->dev.writers;
+	char kept[WRITERS_TEXT_MAX + 1];
+	struct writers_found found;
+	writer_ref ref = NULL;
 
-	assert_true(fd >= 0);
-	close(fd);
-	unlink(path);
-	r = &t_disk.luns.vol[0]->dev.record;
-	opt.store = t_disk.luns.vol[0]->dev.backend;
-	assert_int_equal(flush_record_open(r, &opt), 0);
+	ws->keep = no_keep;
+	writers_wrote(ws, &ref, t_port_id(2).b);
+	writers_doubt(ws);
+	writers_format(ws, "boot", "life", kept, sizeof(kept) - 1);
+	writers_kept(ws, 0);
+	writers_leave(ws, &ref);
 	gets(2, WRITE, "good");
 	t_store.fail_at = 2;
 	t_store.fail_with = -EIO;
 	gets(1, EJECT, "03/0c/00");
-	stop(NULL);
-
-	start(NULL);
-	r = &t_disk.luns.vol[0]->dev.record;
-	opt.store = t_disk.luns.vol[0]->dev.backend;
-	assert_int_equal(flush_record_open(r, &opt), 0);
-	assert_true(flush_record_owes(r, &ref, t_port_id(2).b));
-	flush_record_leave(r, &ref);
-	unlink(path);
+	kept[writers_format(ws, "boot", "life", kept, sizeof(kept) - 1)] = '\0';
+	writers_kept(ws, 0);
+	assert_int_equal(writers_parse(ws, kept, &found), 0);
+	assert_int_equal(found.failed, WRITERS_FLUSH_FAILED);
+	assert_true(found.unclean);
 }
 
 /* ---- one change at a time ---- */

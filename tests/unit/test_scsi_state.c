@@ -10,13 +10,13 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "target/scsi/disk.h"
 #include "base/log.h"
 #include "tests/lib/t_bytes.h"
 #include "tests/lib/t_disk.h"
+#include "tests/lib/t_journal.h"
 
 /* ---- conversations ---- */
 
@@ -727,6 +727,11 @@ T_TEST(every_command_has_its_access)
 
 static char dir[64];
 
+static void journal_fails(unsigned int steps)
+{
+	t_journal_fail(&t_disk.luns.vol[0]->journal, steps);
+}
+
 static int make_dir(void **state)
 {
 	strcpy(dir, "/tmp/t-state-XXXXXX");
@@ -836,75 +841,12 @@ T_TEST(what_cannot_be_written_down_is_refused)
 		{ 1, "15 11 00 00 18", "00*4 08 12 00 00*17", "04/44/00" },
 		{ 1, "1a 08 08 00 fc", NULL, NULL, "17 00 10 00 88 12 04" },
 	};
-	char path[128];
 
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before);
-	/* A directory in the place of the temporary file. */
-	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
-	assert_int_equal(mkdir(path, 0700), 0);
+	journal_fails(T_JOURNAL_REFUSES);
 	run_steps(after);
 	t_disk_stop();
-}
-
-static unsigned int files_open(void)
-{
-	unsigned int cnt = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		cnt += fcntl(fd, F_GETFD) >= 0;
-	return cnt;
-}
-
-/* The temporary file is open when it fails, and must not be in the way of the next. */
-T_TEST(state_that_cannot_be_written_leaves_no_file)
-{
-	static const struct step before[STEPS] = {
-		{ 1, "5f 00 00 00 00 00 00 00 18", "00*15 01 00*4 01 00*3" },
-	};
-	static const struct step fails[STEPS] = {
-		{ 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*4 01 00*3",
-		  "04/44/00" },
-	};
-	static const struct step after[STEPS] = {
-		{ 2, "5f 00 00 00 00 00 00 00 18", "00*15 02 00*4 01 00*3" },
-	};
-	const struct rlimit none = { .rlim_max = RLIM_INFINITY };
-	struct rlimit limit;
-	unsigned int files;
-
-	t_disk_start_in(T_THIN, dir);
-	run_steps(before);
-	files = files_open();
-	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	run_steps(fails);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(files_open(), files);
-	run_steps(after);
-	assert_int_equal(files_open(), files);
-	t_disk_stop();
-}
-
-/* A directory that cannot be made stable: fsync() fails with O_PATH. Returns the
- * real one. */
-static int break_directory(void)
-{
-	struct state_save *save = &t_disk.luns.vol[0]->state.save;
-	int real = save->dir_fd;
-
-	save->dir_fd = openat(real, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	assert_true(save->dir_fd >= 0);
-	return real;
-}
-
-static void mend_directory(int real)
-{
-	struct state_save *save = &t_disk.luns.vol[0]->state.save;
-
-	close(save->dir_fd);
-	save->dir_fd = real;
 }
 
 static void expect_status(enum volume_status status, int err)
@@ -961,13 +903,12 @@ static const struct step after_unsure[STEPS] = {
 T_ROWS(unsure_change_is_not_found_at_the_next_start, unsure_rows)
 {
 	const struct unsure_row *row = *state;
-	int real;
 
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before_unsure);
-	real = break_directory();
+	journal_fails(T_JOURNAL_IS_UNSURE);
 	run_step(&row->step);
-	mend_directory(real);
+	journal_fails(0);
 	restart();
 	run_steps(after_unsure);
 	t_disk_stop();
@@ -987,16 +928,15 @@ T_ROWS(unit_is_not_ready_until_its_state_is_saved, unsure_rows)
 		{ 1, "12 00 00 00 24" },
 	};
 	static const struct step asks[STEPS] = { TUR(1, IS_UNSAVED) };
-	int real;
 
 	t_disk_start_in(T_THIN, dir);
 	run_steps(before_unsure);
-	real = break_directory();
+	journal_fails(T_JOURNAL_IS_UNSURE);
 	run_step(&row->step);
 	run_steps(not_ready);
 	let_it_save();
 	expect_status(VOLUME_STATUS_CANNOT_SAVE, 0);
-	mend_directory(real);
+	journal_fails(0);
 	run_steps(asks);
 	let_it_save();
 	expect_status(VOLUME_STATUS_READY, 0);
@@ -1024,16 +964,14 @@ T_TEST(failure_keeps_its_mode)
 		{ 1, "48 1f" },
 		{ 1, "00" },
 	};
-	char path[128];
 
 	t_disk_start_in(T_STABLE, dir);
 	t_store.fail_at = 1;
 	t_store.fail_with = -EIO;
 	run_steps(failed);
-	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
-	assert_int_equal(mkdir(path, 0700), 0);
+	journal_fails(T_JOURNAL_REFUSES);
 	run_steps(refused);
-	assert_int_equal(rmdir(path), 0);
+	journal_fails(0);
 	run_steps(left);
 	t_disk_stop();
 }
@@ -1109,7 +1047,7 @@ T_TEST(link_in_the_state_directory_is_not_followed)
 
 	assert_int_equal(volume_open(&spec, 1, "t", &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
-	snprintf(lock, sizeof(lock), "%s.lock", vol->state.path);
+	snprintf(lock, sizeof(lock), "%s.lock", vol->journal.path);
 	snprintf(made, sizeof(made), "%s/made", dir);
 	volume_close(vol);
 	assert_int_equal(unlink(lock), 0);
@@ -1315,11 +1253,9 @@ T_TEST(job_that_cannot_be_written_down_does_not_begin)
 		{ 1, "04", NULL, "04/44/00" },
 		{ 1, "28 00 00*6 01", NULL, "good", "01 01" },
 	};
-	char path[128];
 
 	t_disk_start_in(T_THIN, dir);
-	snprintf(path, sizeof(path), "%s.new", t_disk.luns.vol[0]->state.path);
-	assert_int_equal(mkdir(path, 0700), 0);
+	journal_fails(T_JOURNAL_REFUSES);
 	run_steps(steps);
 	t_disk_stop();
 }
@@ -1469,7 +1405,8 @@ T_ROWS(state_is_for_its_store_only, whose_rows)
 
 	t_disk_start_in(T_THIN, dir);
 	vol = t_disk.luns.vol[0];
-	snprintf(path, sizeof(path), "%s", vol->state.path);
+	snprintf(path, sizeof(path), "%s", vol->journal.path);
+	disk_journal_close(&vol->journal);
 	unit_state_fini(&vol->state);
 	unit_state_init(&vol->state);
 	f = fopen(path, "w");
@@ -1510,7 +1447,8 @@ T_TEST(nothing_is_kept_for_what_cannot_be_trusted)
 
 	t_disk_start_in(T_THIN, dir);
 	vol = t_disk.luns.vol[0];
-	path = strdup(vol->state.path);
+	path = strdup(vol->journal.path);
+	disk_journal_close(&vol->journal);
 	unit_state_fini(&vol->state);
 	unit_state_init(&vol->state);
 	vol->info.mode_save = false;

@@ -309,7 +309,7 @@ static struct scsi_store generation_in(const char *boot, uint8_t loss,
 				       bool forgets)
 {
 	struct backend_info info = { .life = *life, .forgets = forgets };
-	uint8_t drawn[FLUSH_LOSS_LEN] = { loss };
+	uint8_t drawn[WRITERS_LOSS_LEN] = { loss };
 	struct scsi_store store;
 
 	assert_int_equal(

@@ -14,6 +14,7 @@
 #include "target/scsi/volume.h"
 #include "tests/lib/t_store.h"
 #include "tests/lib/t_table.h"
+#include "tests/lib/t_journal.h"
 
 #define WORKERS 2
 #define ROUNDS	500
@@ -87,16 +88,13 @@ static void open_volume(const char *dir)
 				    .block_size = BLOCK,
 				    .path = "test",
 				    .serial = "0123" };
-	char path[128];
 	struct error e = { 0 };
 
 	t_store_reset(&(struct backend_info){ .size = 64 * BLOCK,
 					      .optimal_block = 4096 });
 	assert_int_equal(volume_open(&spec, 0, "t", &vol, &e), 0);
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
-	/* A directory in the place of the temporary file. */
-	snprintf(path, sizeof(path), "%s.new", vol->state.path);
-	assert_int_equal(mkdir(path, 0700), 0);
+	t_journal_fail(&vol->journal, T_JOURNAL_REFUSES);
 }
 
 static void open_worker(unsigned int index)

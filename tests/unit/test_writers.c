@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * To which initiators a restarted target owes a failed flush (flush_record.h),
+ * To which initiators a restarted target owes a failed flush (writers.h),
  * and which answers of a port pay this debt. See tests/lib/t_rig.h.
  */
 #include "tests/lib/t_rig.h"
@@ -14,19 +14,19 @@
 #include <unistd.h>
 
 #include "protocol/scsi_sense.h"
-#include "target/scsi/volume_record.h"
+#include "target/scsi/volume_writers.h"
 #include "tests/lib/t_table.h"
 
 #define CACHING 0x08
 #define WCE	0x04
 
-/* ---- a directory for records ---- */
+/* ---- a directory for journals ---- */
 
 static char dir[32];
 
 static void make_dir(void)
 {
-	strcpy(dir, "/tmp/records-XXXXXX");
+	strcpy(dir, "/tmp/writers-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 }
 
@@ -45,33 +45,48 @@ static void remove_dir(void)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static void open_record(struct volume *vol, const char *boot)
+static void no_keep(struct writers *ws, bool now)
+{
+}
+
+/* The test writes the journal itself. */
+static void open_writers(struct volume *vol, const char *boot)
 {
 	struct error e = { 0 };
 
-	assert_int_equal(volume_record_open_in(vol, dir, boot, &e), 0);
+	if (volume_writers_open_in(vol, dir, boot, &e))
+		fail_msg("%s", e.text);
+	vol->dev.writers.keep = no_keep;
 }
 
-/* Restarts the record as after kill -9. */
-static void restart_record(struct volume *vol, const char *boot)
+/* As after kill -9: the journal has all that was answered. */
+static void restart_writers(struct volume *vol, const char *boot)
 {
-	flush_record_fini(&vol->dev.record);
-	flush_record_init(&vol->dev.record);
-	open_record(vol, boot);
+	char path[128];
+	struct error e;
+
+	volume_writers_save(vol);
+	snprintf(path, sizeof(path), "%s", vol->journal.path);
+	disk_journal_close(&vol->journal);
+	assert_int_equal(disk_journal_open(&vol->journal, path, &e), 0);
+	writers_fini(&vol->dev.writers);
+	writers_init(&vol->dev.writers);
+	open_writers(vol, boot);
 }
 
 static void write_of(struct volume *vol, const struct srp_port_id *port)
 {
-	flush_writer_ref ref = NULL;
+	writer_ref ref = NULL;
 
-	flush_record_wrote(&vol->dev.record, &ref, port->b);
-	flush_record_leave(&vol->dev.record, &ref);
+	writers_wrote(&vol->dev.writers, &ref, port->b);
+	writers_leave(&vol->dev.writers, &ref);
 }
 
 static void fail_flush(struct volume *vol)
 {
-	flush_record_end(&vol->dev.record, flush_record_begin(&vol->dev.record),
-			 -EIO);
+	struct writers *ws = &vol->dev.writers;
+
+	writers_flush_ends(ws, writers_flush_begins(ws), -EIO);
 }
 
 /* ---- which answers count ---- */
@@ -91,11 +106,12 @@ static void begin(struct pair *p)
 	p->rig = rig_create(NULL);
 	vol = p->rig->target.luns.vol[RIG_DISK];
 	vol->dev.backend->info.life.rdev = 7;
-	open_record(vol, "boot");
+	open_writers(vol, "boot");
 	req = rig_login_req(p->rig, 2, SRP_MULTICHAN_SINGLE);
 	write_of(vol, &req.initiator);
 	fail_flush(vol);
-	restart_record(vol, "boot");
+	restart_writers(vol, "boot");
+	volume_writers_start(vol, p->rig->target.workers[0].reactor);
 	p->one = rig_login(p->rig, 1, SRP_MULTICHAN_SINGLE);
 	p->two = rig_login(p->rig, 2, SRP_MULTICHAN_SINGLE);
 	rig_clear_ua(p->one, RIG_DISK, NULL);
@@ -255,14 +271,16 @@ static struct volume *open_disk(unsigned int which, uint64_t rdev,
 	snprintf(vol->name, sizeof(vol->name), "disk%u", which);
 	unit_state_init(&vol->state);
 	assert_int_equal(unit_state_load(vol, dir, &e), 0);
-	flush_record_init(&vol->dev.record);
-	open_record(vol, boot);
+	writers_init(&vol->dev.writers);
+	open_writers(vol, boot);
 	return vol;
 }
 
 static void close_disk(struct volume *vol)
 {
-	flush_record_fini(&vol->dev.record);
+	volume_writers_save(vol);
+	writers_fini(&vol->dev.writers);
+	disk_journal_close(&vol->journal);
 	unit_state_fini(&vol->state);
 	free(vol->dev.backend);
 	free(vol);
@@ -270,10 +288,10 @@ static void close_disk(struct volume *vol)
 
 static bool owes(struct volume *vol, const struct srp_port_id *port)
 {
-	flush_writer_ref ref = NULL;
-	bool is = flush_record_owes(&vol->dev.record, &ref, port->b);
+	writer_ref ref = NULL;
+	bool is = writers_owes(&vol->dev.writers, &ref, port->b);
 
-	flush_record_leave(&vol->dev.record, &ref);
+	writers_leave(&vol->dev.writers, &ref);
 	return is;
 }
 
@@ -287,17 +305,17 @@ T_TEST(entries_are_used_again)
 
 	make_dir();
 	disk = open_disk(0, 1, "boot");
-	for (uint16_t i = 0; i < FLUSH_WRITERS + 1; i++) {
+	for (uint16_t i = 0; i < WRITERS_MAX + 1; i++) {
 		struct srp_port_id port = { .b = { 1, (uint8_t)(i >> 8),
 						   (uint8_t)i } };
-		struct flush_record *record = &disk->dev.record;
+		struct writers *ws = &disk->dev.writers;
 
 		write_of(disk, &port);
-		flush_record_end(record, flush_record_begin(record), 0);
+		writers_flush_ends(ws, writers_flush_begins(ws), 0);
 	}
 	write_of(disk, &port_b);
 	fail_flush(disk);
-	restart_record(disk, "boot");
+	restart_writers(disk, "boot");
 	assert_true(owes(disk, &port_b));
 	assert_false(owes(disk, &port_a));
 	close_disk(disk);
@@ -307,16 +325,22 @@ T_TEST(entries_are_used_again)
 /* ---- the end ---- */
 
 static const struct rbp_plugin *file_plugin;
-static bool record_was_there;
+static bool journal_was_there;
 
-static bool has_record(void)
+/* The name of a journal has no dot, and another length than the store's. */
+static bool is_journal(const char *name)
+{
+	return strlen(name) == 32 && !strchr(name, '.');
+}
+
+static bool has_journal(void)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
 	bool found = false;
 
 	while ((e = readdir(d)))
-		found = found || strstr(e->d_name, ".flushes");
+		found = found || is_journal(e->d_name);
 	closedir(d);
 	return found;
 }
@@ -324,11 +348,11 @@ static bool has_record(void)
 /* The next process gets the lock of the store, and opens the record. */
 static void store_closes(void *v)
 {
-	record_was_there = has_record();
+	journal_was_there = has_journal();
 	file_plugin->close(v);
 }
 
-T_TEST(record_goes_while_the_store_is_locked)
+T_TEST(journal_goes_while_the_store_is_locked)
 {
 	struct rbp_plugin plugin;
 	struct volume_spec spec;
@@ -342,16 +366,16 @@ T_TEST(record_goes_while_the_store_is_locked)
 	assert_int_equal(truncate(path, 1 << 20), 0);
 	assert_true(volume_spec_parse(path, &spec, &e));
 	assert_int_equal(volume_open(&spec, 0, "t", &vol, &e), 0);
-	open_record(vol, "boot");
-	assert_true(has_record());
-	flush_record_flushed(&vol->dev.record);
+	open_writers(vol, "boot");
+	assert_true(has_journal());
+	writers_flushed(&vol->dev.writers);
 	file_plugin = vol->dev.backend->plugin;
 	plugin = *file_plugin;
 	plugin.close = store_closes;
 	vol->dev.backend->plugin = &plugin;
 	volume_close(vol);
-	assert_false(record_was_there);
-	assert_false(has_record());
+	assert_false(journal_was_there);
+	assert_false(has_journal());
 	remove_dir();
 }
 
@@ -395,43 +419,37 @@ T_ROWS(debt_is_of_the_disk_and_not_of_its_number, number_cases)
 	remove_dir();
 }
 
-/* ---- unreadable records ---- */
+/* ---- an old record ---- */
 
-static void damage_records(void)
+/* Of an older version, for the disk of open_disk() that is number 0. */
+static void leave_old_record(void)
 {
-	DIR *d = opendir(dir);
-	struct dirent *e;
-	char path[sizeof(dir) + 1 + sizeof(e->d_name)];
+	char path[128];
 
-	while ((e = readdir(d))) {
-		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-		if (strstr(e->d_name, ".flushes"))
-			assert_int_equal(truncate(path, 100), 0);
-	}
-	closedir(d);
+	snprintf(path, sizeof(path), "%s/60%030d.flushes", dir, 0);
+	close(creat(path, 0600));
 }
 
 static void tell(struct volume *vol, const struct srp_port_id *port)
 {
-	flush_writer_ref ref = NULL;
+	writer_ref ref = NULL;
 
-	assert_true(flush_record_owes(&vol->dev.record, &ref, port->b));
-	flush_record_told(&vol->dev.record, &ref, port->b);
-	flush_record_leave(&vol->dev.record, &ref);
+	assert_true(writers_owes(&vol->dev.writers, &ref, port->b));
+	writers_told(&vol->dev.writers, &ref, port->b);
+	writers_leave(&vol->dev.writers, &ref);
 }
 
 /* Any initiator may have lost data. Each is told once. */
-T_TEST(damaged_record_tells_each_once)
+T_TEST(old_record_tells_each_once)
 {
 	struct volume *disk;
 
 	make_dir();
-	close_disk(open_disk(0, 1, "boot"));
-	damage_records();
+	leave_old_record();
 	disk = open_disk(0, 1, "boot");
 	tell(disk, &port_a);
 	for (unsigned int i = 0; i < 2; i++) {
-		flush_record_flushed(&disk->dev.record);
+		writers_flushed(&disk->dev.writers);
 		close_disk(disk);
 		disk = open_disk(0, 1, "boot");
 		assert_false(owes(disk, &port_a));

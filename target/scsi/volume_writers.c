@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/scsi/volume_writers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "target/scsi/volume.h"
+
+_Static_assert(WRITER_PORT_LEN == sizeof(struct srp_port_id),
+	       "the initiator port identifies a writer");
+
+/* The part of the journal; unit_state.c has the other. */
+#define PART_WRITERS 1
+
+/* ---- which journal ---- */
+
+/* Only this user can write there, so nobody else can put a link there. */
+static bool run_dir_is_ours(const char *dir)
+{
+	struct stat st;
+
+	return !lstat(dir, &st) && S_ISDIR(st.st_mode) &&
+	       st.st_uid == geteuid() && !(st.st_mode & 022);
+}
+
+static bool use_dir(const char *parent, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s/rdma-target", parent);
+	return (!mkdir(buf, 0700) || errno == EEXIST) && run_dir_is_ours(buf) &&
+	       !access(buf, W_OK);
+}
+
+bool volume_writers_run_dir(char *buf, size_t len)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+
+	return use_dir("/run", buf, len) ||
+	       (xdg && *xdg == '/' && use_dir(xdg, buf, len));
+}
+
+/* Named by properties that are constant during this boot, so that the next
+ * process finds it. */
+static char *path_by_number(const struct backend_life *life, const char *dir)
+{
+	uint8_t digest[16];
+	char name[2 * sizeof(digest) + 1];
+	char text[128];
+	char *path;
+
+	snprintf(text, sizeof(text), "%llx:%llx:%llx:%llx.%x",
+		 (unsigned long long)life->rdev, (unsigned long long)life->dev,
+		 (unsigned long long)life->ino,
+		 (unsigned long long)life->born_s, life->born_ns);
+	scsi_text_digest(text, digest);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		sprintf(name + 2 * i, "%02x", digest[i]);
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+static void set_life(struct volume *vol, const char *boot)
+{
+	const struct backend_life *life = &vol->dev.backend->info.life;
+
+	snprintf(vol->saver.boot, sizeof(vol->saver.boot), "%s", boot);
+	snprintf(vol->saver.life, sizeof(vol->saver.life),
+		 "%llx:%llx:%llx:%llx:%llx.%x", (unsigned long long)life->rdev,
+		 (unsigned long long)life->dev, (unsigned long long)life->ino,
+		 (unsigned long long)life->seq,
+		 (unsigned long long)life->born_s, life->born_ns);
+}
+
+static int open_by_number(struct volume *vol, const char *dir, struct error *e)
+{
+	_cleanup_free_ char *path =
+		path_by_number(&vol->dev.backend->info.life, dir);
+
+	if (!path)
+		return error_set(e, -ENOMEM, "out of memory");
+	return disk_journal_open(&vol->journal, path, e);
+}
+
+/* ---- what is lost ---- */
+
+static void log_loss(const struct volume *vol, const char *why)
+{
+	struct log_about about = volume_about(vol, NULL);
+
+	log_event(
+		LOG_ERROR, &about,
+		"LUN %u (%s): %s; writes since its last flush may be lost, so "
+		"the next flush of each initiator that made some fails",
+		vol->lun, vol->name, why);
+}
+
+/* After an unclean end. Checks what the kernel still has. Returns whether
+ * writes may be lost, and why. */
+static bool has_lost(struct volume *vol, const struct writers_found *found,
+		     char *why, size_t len)
+{
+	struct backend *be = vol->dev.backend;
+	int err = 0;
+
+	volume_log(LOG_INFO, NULL, vol, "it was not closed; making it stable");
+	err = backend_sync(be);
+	if (err)
+		snprintf(why, len, "it cannot be flushed: %s", strerror(-err));
+	else if (found->failed == WRITERS_FLUSH_FAILED)
+		snprintf(why, len, "a flush failed before this start");
+	else if (found->failed == WRITERS_WRITE_FAILED)
+		snprintf(why, len, "a write failed before this start");
+	else if (be->info.forgets)
+		snprintf(why, len, "its cache is gone with the process");
+	return *why;
+}
+
+static bool is_same_life(const struct volume *vol,
+			 const struct writers_found *found)
+{
+	return *vol->saver.boot && !strcmp(found->boot, vol->saver.boot) &&
+	       !strcmp(found->life, vol->saver.life);
+}
+
+/* Returns whether the journal is of another store, which had its number before. */
+static bool writers_judge(struct volume *vol, const struct writers_found *found)
+{
+	char why[256] = "";
+
+	if (!*found->boot)
+		return false;
+	if (!is_same_life(vol, found) && !unit_state_survives(&vol->state))
+		return true;
+	if (!is_same_life(vol, found))
+		memset(vol->dev.writers.loss, 0, WRITERS_LOSS_LEN);
+	if (!found->unclean && !found->failed)
+		return false;
+	if (!is_same_life(vol, found))
+		snprintf(why, sizeof(why),
+			 "the machine or the device was "
+			 "restarted before it was flushed");
+	else if (!has_lost(vol, found, why, sizeof(why)))
+		return false;
+	log_loss(vol, why);
+	writers_lose(&vol->dev.writers);
+	return false;
+}
+
+/* Until 0.1.0, writers were in a file of their own. It was removed at the end if it had
+ * nothing to tell. */
+static bool take_old_record(const struct volume *vol)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s.flushes", vol->journal.path) < 0) {
+		path = NULL;
+		return false;
+	}
+	return unlink(path) == 0;
+}
+
+/* ---- the change of the journal ---- */
+
+enum {
+	WANTS_NOW = 1,
+	WANTS_LATER = 2,
+	WANTS_REST = 4,
+};
+
+static void saver_want(struct volume_writers *k, unsigned int what)
+{
+	if (!atomic_fetch_or(&k->wants, what))
+		reactor_send(k->reactor, &k->msg);
+}
+
+static size_t format_change(struct disk_journal_change *c, char *buf,
+			    size_t cap)
+{
+	struct volume_writers *k =
+		container_of(c, struct volume_writers, change);
+	struct volume *vol = container_of(k, struct volume, saver);
+
+	return writers_format(&vol->dev.writers, k->boot, k->life, buf, cap);
+}
+
+static void save(struct volume_writers *k)
+{
+	struct volume *vol = container_of(k, struct volume, saver);
+
+	k->again = k->saves;
+	if (k->saves)
+		return;
+	k->saves = true;
+	disk_journal_start(&vol->journal, &k->change);
+}
+
+static void look_at_rest(struct volume_writers *k)
+{
+	if (!k->rested || k->saves)
+		return;
+	reactor_send(k->rested_on, k->rested);
+	k->rested = NULL;
+}
+
+static void save_done(struct disk_journal_change *c, int err)
+{
+	struct volume_writers *k =
+		container_of(c, struct volume_writers, change);
+	struct volume *vol = container_of(k, struct volume, saver);
+
+	k->saves = false;
+	if (err)
+		volume_log(
+			LOG_ERROR, NULL, vol,
+			"its journal %s: %s; writes fail that must be noted there",
+			vol->journal.path, strerror(-err));
+	writers_kept(&vol->dev.writers, err);
+	if (k->again)
+		save(k);
+	look_at_rest(k);
+}
+
+static void linger(struct volume_writers *k)
+{
+	if (k->lingers)
+		return;
+	k->lingers = true;
+	reactor_timer_set(k->reactor, &k->timer, WRITERS_LINGER_MS);
+}
+
+static void lingered(struct reactor_timer *t)
+{
+	struct volume_writers *k =
+		container_of(t, struct volume_writers, timer);
+	struct volume *vol = container_of(k, struct volume, saver);
+
+	k->lingers = false;
+	if (writers_may_drop(&vol->dev.writers))
+		save(k);
+}
+
+static void serve_wants(struct reactor_msg *msg)
+{
+	struct volume_writers *k =
+		container_of(msg, struct volume_writers, msg);
+	unsigned int wants = atomic_exchange(&k->wants, 0);
+
+	if (wants & WANTS_NOW)
+		save(k);
+	if (wants & WANTS_LATER)
+		linger(k);
+	if (wants & WANTS_REST)
+		reactor_timer_stop(&k->timer);
+	look_at_rest(k);
+}
+
+static void keep(struct writers *ws, bool now)
+{
+	struct block_device *dev =
+		container_of(ws, struct block_device, writers);
+	struct volume *vol = container_of(dev, struct volume, dev);
+
+	saver_want(&vol->saver, now ? WANTS_NOW : WANTS_LATER);
+}
+
+/* ---- life ---- */
+
+void volume_writers_start(struct volume *vol, struct reactor *r)
+{
+	struct volume_writers *k = &vol->saver;
+
+	if (!disk_journal_is_open(&vol->journal) ||
+	    !backend_has_cache(&vol->dev.backend->info))
+		return;
+	k->reactor = r;
+	k->msg.run = serve_wants;
+	reactor_timer_init(&k->timer, lingered);
+	k->change = (struct disk_journal_change){
+		.part = PART_WRITERS,
+		.reactor = r,
+		.format = format_change,
+		.done = save_done,
+	};
+	vol->dev.writers.keep = keep;
+}
+
+void volume_writers_rest(struct volume *vol, struct reactor *r,
+			 struct reactor_msg *rested)
+{
+	struct volume_writers *k = &vol->saver;
+
+	if (!k->reactor) {
+		reactor_send(r, rested);
+		return;
+	}
+	k->rested_on = r;
+	k->rested = rested;
+	saver_want(k, WANTS_REST);
+}
+
+void volume_writers_save(struct volume *vol)
+{
+	struct volume_writers *k = &vol->saver;
+	char text[WRITERS_TEXT_MAX + 1];
+	size_t len;
+	int err;
+
+	/* What the journal has was not read: it stays. */
+	if (!*k->life)
+		return;
+	len = writers_format(&vol->dev.writers, k->boot, k->life, text,
+			     sizeof(text) - 1);
+	text[len] = '\0';
+	err = disk_journal_write(&vol->journal, PART_WRITERS, text);
+	writers_kept(&vol->dev.writers, err);
+	if (err)
+		volume_log(LOG_ERROR, NULL, vol, "its journal %s: %s",
+			   vol->journal.path, strerror(-err));
+}
+
+/* ---- opening ---- */
+
+static int renew_generation(struct volume *vol, const char *boot,
+			    const uint8_t *loss, struct error *e)
+{
+	int err = store_generation(&vol->dev.backend->info, boot, loss,
+				   &vol->info.store);
+
+	return err ? error_set(e, err, "no random numbers to be had") : 0;
+}
+
+static int take_over(struct volume *vol, struct error *e)
+{
+	struct writers *ws = &vol->dev.writers;
+	const char *text = disk_journal_text(&vol->journal, PART_WRITERS);
+	struct writers_found found;
+	bool is_other = false;
+
+	if (writers_parse(ws, text ? text : "", &found))
+		return error_set(
+			e, -EBADMSG,
+			"journal %s: its part about unflushed writes is damaged; put the "
+			"right one there, or remove that file to start without what "
+			"it holds",
+			vol->journal.path);
+	if (take_old_record(vol)) {
+		log_loss(vol, "an older version left a record of its flushes");
+		writers_lose_all(ws);
+	} else {
+		is_other = writers_judge(vol, &found);
+	}
+	writers_begin(ws, is_other);
+	return 0;
+}
+
+int volume_writers_open_in(struct volume *vol, const char *dir,
+			   const char *boot, struct error *e)
+{
+	int err = disk_journal_is_open(&vol->journal)
+			  ? 0
+			  : open_by_number(vol, dir, e);
+
+	if (err)
+		return err;
+	set_life(vol, boot);
+	err = take_over(vol, e);
+	if (err) {
+		*vol->saver.life = '\0';
+		return err;
+	}
+	volume_writers_save(vol);
+	return renew_generation(vol, boot, vol->dev.writers.loss, e);
+}
+
+/* A store of a plugin has no life on this machine. */
+static bool volume_can_have_journal(const struct volume *vol)
+{
+	const struct backend_info *info = &vol->dev.backend->info;
+
+	return backend_life_is_known(&info->life) ||
+	       (info->is_lasting && backend_has_cache(info) &&
+		unit_state_survives(&vol->state));
+}
+
+int volume_writers_open(struct volume *vol, const char *state_dir,
+			struct error *e)
+{
+	char boot[STORE_BOOT_SIZE];
+	char dir[4096];
+
+	if (!volume_can_have_journal(vol))
+		return 0;
+	store_boot(boot);
+	if (state_dir || volume_writers_run_dir(dir, sizeof(dir)))
+		return volume_writers_open_in(vol, state_dir ? state_dir : dir,
+					      boot, e);
+	volume_log(LOG_NOTICE, NULL, vol,
+		   "there is no place for its journal "
+		   "(--state-dir), so each start counts as a loss of writes "
+		   "that were not flushed");
+	return renew_generation(vol, /* boot= */ "", NULL, e);
+}
