@@ -18,8 +18,10 @@
 
 #define VERSION	   3
 #define FIRST_WORD "rdma-target journal "
-/* The first line of a file that had no slots. */
+/* A file that had no slots. */
+#define OLD_VERSION    2
 #define OLD_FIRST_WORD "rdma-target state "
+#define OLD_END	       "\nend\n"
 /* The first line of a slot, filled up with spaces. */
 #define HEADER 128
 
@@ -403,15 +405,31 @@ static int journal_read_slots(struct disk_journal *j, struct error *e)
 	return found ? 0 : journal_bad(j, "it is damaged", e);
 }
 
-/* The text of a version that had no slots is in j->bytes. */
+/* What is wrong with the text of a version that had no slots; NULL: nothing. */
+static const char *old_fault(const char *text, size_t len)
+{
+	size_t end = strlen(OLD_END);
+
+	if (len > DISK_JOURNAL_PART_MAX || memchr(text, '\0', len))
+		return "it is damaged";
+	if (len < end || memcmp(text + len - end, OLD_END, end))
+		return "it is cut short";
+	return atoi(text + strlen(OLD_FIRST_WORD)) > OLD_VERSION
+		       ? "a newer version wrote it"
+		       : NULL;
+}
+
+/* Such a text is in j->bytes. */
 static int journal_convert(struct disk_journal *j, size_t len, struct error *e)
 {
+	const char *fault = old_fault((const char *)j->bytes, len);
 	int err;
 
-	if (len > DISK_JOURNAL_PART_MAX || memchr(j->bytes, '\0', len))
-		return journal_bad(j, "it is damaged", e);
+	if (fault)
+		return journal_bad(j, fault, e);
 	memcpy(j->is[0], j->bytes, len);
 	close(j->fd);
+	j->fd = -1;
 	err = journal_create(j);
 	return err ? error_set(e, err, "state file %s: %s", j->path,
 			       own_file_strerror(err))

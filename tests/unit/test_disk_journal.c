@@ -150,6 +150,18 @@ static void make_old(struct contents *c)
 				 "rdma-target state 2\nstore x\nend\n");
 }
 
+static void make_old_newer(struct contents *c)
+{
+	c->len =
+		(size_t)sprintf((char *)c->bytes, "rdma-target state 3\nend\n");
+}
+
+static void make_old_short(struct contents *c)
+{
+	c->len = (size_t)sprintf((char *)c->bytes,
+				 "rdma-target state 2\nstore x\nen");
+}
+
 static void make_newer(struct contents *c)
 {
 	make_whole(c);
@@ -219,6 +231,8 @@ static const struct verdict {
 	  "two\nend\n" },
 	{ "an older version", make_old, NULL,
 	  "rdma-target state 2\nstore x\nend\n", "" },
+	{ "a newer version without slots", make_old_newer, "a newer version" },
+	{ "an older version, cut short", make_old_short, "cut short" },
 	{ "a newer version", make_newer, "a newer version" },
 	{ "cut short", make_short, "cut short" },
 	{ "one slot", make_one_slot, "cut short" },
