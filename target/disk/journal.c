@@ -498,13 +498,14 @@ static void journal_free(struct disk_journal *j)
 	*j = (struct disk_journal){ .path = NULL };
 }
 
-int disk_journal_open(struct disk_journal *j, const char *path, struct error *e)
+int disk_journal_open(struct disk_journal *j, const char *path, bool is_alone,
+		      struct error *e)
 {
 	int err = journal_allocate(j, path)
 			  ? 0
 			  : error_set(e, -ENOMEM, "out of memory");
 
-	if (!err)
+	if (!err && !is_alone)
 		err = journal_lock(j, e);
 	if (!err)
 		err = journal_open_file(j, e);

@@ -21,7 +21,8 @@
  * too, it is unsure until a later change succeeds: no initiator may go on with a state
  * that a restart would not find.
  *
- * One process at a time has the file: it locks PATH.lock.
+ * One process at a time has the file: it locks PATH.lock, unless a lock of its own keeps
+ * others away.
  *
  * Lock order: the locks of format() come after that of the journal.
  */
@@ -93,11 +94,11 @@ struct disk_journal {
 
 /*
  * Opens the journal @path, or makes it. A state file of a version that had no journals
- * becomes its part 0. Return: 0; -EBUSY: another process has it, or this one; -EBADMSG: it
+ * becomes its part 0. @is_alone: the caller keeps others away. Return: 0; -EBUSY: another process has it, or this one; -EBADMSG: it
  * is damaged, or of a newer version, and stays as it is; another -errno. @e has one
  * clause. Blocks, as the next two. Thread: setup.
  */
-int disk_journal_open(struct disk_journal *j, const char *path,
+int disk_journal_open(struct disk_journal *j, const char *path, bool is_alone,
 		      struct error *e);
 /* Nothing is under way. Also valid if it is not open. */
 void disk_journal_close(struct disk_journal *j);

@@ -320,7 +320,7 @@ int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 	path = unit_make_path(vol, dir);
 	if (!path)
 		return error_set(e, -ENOMEM, "out of memory");
-	err = disk_journal_open(&vol->journal, path, e);
+	err = disk_journal_open(&vol->journal, path, /* is_alone= */ false, e);
 	if (!err)
 		err = unit_read(vol, &file, e);
 	if (!err)

@@ -82,7 +82,8 @@ static int open_by_number(struct volume *vol, const char *dir, struct error *e)
 
 	if (!path)
 		return error_set(e, -ENOMEM, "out of memory");
-	return disk_journal_open(&vol->journal, path, e);
+	/* Its store is locked. */
+	return disk_journal_open(&vol->journal, path, /* is_alone= */ true, e);
 }
 
 /* ---- what is lost ---- */
@@ -155,6 +156,10 @@ static bool writers_judge(struct volume *vol, const struct writers_found *found)
 static bool take_old_record(const struct volume *vol)
 {
 	_cleanup_free_ char *path = NULL;
+
+	/* A number may have been that of another store. */
+	if (!unit_state_survives(&vol->state))
+		return false;
 
 	if (asprintf(&path, "%s.flushes", vol->journal.path) < 0) {
 		path = NULL;
@@ -395,6 +400,9 @@ int volume_writers_open(struct volume *vol, const char *state_dir,
 	if (!volume_can_have_journal(vol))
 		return 0;
 	store_boot(boot);
+	/* A store that is only read is not locked, and has no writers. */
+	if (vol->read_only && !unit_state_survives(&vol->state))
+		return renew_generation(vol, boot, NULL, e);
 	if (state_dir || volume_writers_run_dir(dir, sizeof(dir)))
 		return volume_writers_open_in(vol, state_dir ? state_dir : dir,
 					      boot, e);

@@ -80,7 +80,7 @@ static int end(void **state)
 
 static void open_it(void)
 {
-	if (disk_journal_open(&journal, path, &error))
+	if (disk_journal_open(&journal, path, false, &error))
 		fail_msg("%s", error.text);
 }
 
@@ -248,7 +248,8 @@ static void expect_refused(const struct contents *c, const char *complaint)
 {
 	static struct contents now;
 
-	assert_int_equal(disk_journal_open(&journal, path, &error), -EBADMSG);
+	assert_int_equal(disk_journal_open(&journal, path, false, &error),
+			 -EBADMSG);
 	if (!strstr(error.text, complaint) || !strstr(error.text, path) ||
 	    !strstr(error.text, "remove that file"))
 		fail_msg("%s", error.text);
@@ -389,7 +390,8 @@ T_TEST(directory_that_is_full)
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	assert_int_equal(disk_journal_open(&journal, path, &error), -EFBIG);
+	assert_int_equal(disk_journal_open(&journal, path, false, &error),
+			 -EFBIG);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	assert_non_null(strstr(error.text, path));
 	snprintf(name, sizeof(name), "%s.new", path);
