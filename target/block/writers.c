@@ -430,15 +430,13 @@ static bool parse_writer(struct writers *ws, const char **text,
 static bool parse_writers(struct writers *ws, const char **text,
 			  struct writers_found *ret)
 {
-	unsigned int cnt = 0;
+	struct writer *w = &ws->writers[REST];
 
 	if (take(text, "rest") &&
 	    !parse_writer(ws, text, &ws->writers[REST], ret))
 		return false;
 	while (take(text, "writer ")) {
-		struct writer *w = &ws->writers[REST + ++cnt];
-
-		if (cnt == WRITERS_MAX - REST ||
+		if (++w == ws->writers + WRITERS_MAX ||
 		    !writers_take_hex(text, w->port, sizeof(w->port)) ||
 		    !parse_writer(ws, text, w, ret))
 			return false;

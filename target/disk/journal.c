@@ -27,13 +27,23 @@
 
 /* ---- a slot ---- */
 
+/* Writes the first line up to the digest, and returns its length. */
+static size_t slot_head_text(uint64_t number, const size_t lens[],
+			     char text[HEADER])
+{
+	return (size_t)snprintf(text, HEADER,
+				FIRST_WORD "%d %" PRIu64 " %zu %zu ", VERSION,
+				number, lens[0], lens[1]);
+}
+
 static uint64_t slot_digest(uint64_t number, const size_t lens[],
 			    const void *body)
 {
-	const uint64_t head[] = { number, lens[0], lens[1] };
+	char head[HEADER];
+	uint64_t hash = hash_bytes(HASH_BEGIN, head,
+				   slot_head_text(number, lens, head));
 
-	return hash_bytes(hash_bytes(HASH_BEGIN, head, sizeof(head)), body,
-			  lens[0] + lens[1]);
+	return hash_bytes(hash, body, lens[0] + lens[1]);
 }
 
 /* Fills j->bytes; j->len covers whole blocks. */
@@ -43,15 +53,15 @@ static void slot_make(struct disk_journal *j,
 	size_t lens[DISK_JOURNAL_PARTS] = { strlen(parts[0]),
 					    strlen(parts[1]) };
 	char *body = (char *)j->bytes + HEADER;
-	char head[HEADER + 1];
+	char head[HEADER];
+	size_t len;
 
 	j->number++;
 	memset(j->bytes, 0, DISK_JOURNAL_SLOT);
 	memcpy(body, parts[0], lens[0]);
 	memcpy(body + lens[0], parts[1], lens[1]);
-	snprintf(head, sizeof(head),
-		 FIRST_WORD "%d %" PRIu64 " %zu %zu %016" PRIx64, VERSION,
-		 j->number, lens[0], lens[1],
+	len = slot_head_text(j->number, lens, head);
+	snprintf(head + len, sizeof(head) - len, "%016" PRIx64,
 		 slot_digest(j->number, lens, body));
 	sprintf((char *)j->bytes, "%-*s", HEADER - 1, head);
 	j->bytes[HEADER - 1] = '\n';
@@ -66,23 +76,37 @@ static off_t slot_place(unsigned int slot)
 
 /* What a slot says of itself. */
 struct slot_head {
-	int version; /* 0: nothing that can be read */
+	uint64_t version; /* 0: nothing that can be read */
 	uint64_t number;
 	size_t lens[DISK_JOURNAL_PARTS];
 	uint64_t digest;
 };
 
+/* The next number of a text; 0: there is none. Advances it. */
+static uint64_t slot_take_number(const char **text, int base)
+{
+	char *end;
+	uint64_t number = strtoull(*text, &end, base);
+
+	*text = end;
+	return number;
+}
+
 static void slot_read_head(const uint8_t *slot, struct slot_head *ret)
 {
 	char head[HEADER + 1];
+	const char *text = head + strlen(FIRST_WORD);
 
 	memcpy(head, slot, HEADER);
 	head[HEADER] = '\0';
 	*ret = (struct slot_head){ .version = 0 };
-	if (sscanf(head, FIRST_WORD "%d %" SCNu64 " %zu %zu %" SCNx64,
-		   &ret->version, &ret->number, &ret->lens[0], &ret->lens[1],
-		   &ret->digest) < 1)
-		ret->version = 0;
+	if (strncmp(head, FIRST_WORD, strlen(FIRST_WORD)))
+		return;
+	ret->version = slot_take_number(&text, 10);
+	ret->number = slot_take_number(&text, 10);
+	for (unsigned int i = 0; i < DISK_JOURNAL_PARTS; i++)
+		ret->lens[i] = slot_take_number(&text, 10);
+	ret->digest = slot_take_number(&text, 16);
 }
 
 static bool slot_is_valid(const uint8_t *slot, const struct slot_head *head)
@@ -386,7 +410,7 @@ static int journal_read_slots(struct disk_journal *j, struct error *e)
 
 	for (unsigned int i = 0; i < 2; i++) {
 		struct slot_head head;
-		size_t len;
+		size_t len = 0;
 		int err = slot_read(j, i, &len, e);
 
 		if (err)
@@ -414,7 +438,8 @@ static const char *old_fault(const char *text, size_t len)
 		return "it is damaged";
 	if (len < end || memcmp(text + len - end, OLD_END, end))
 		return "it is cut short";
-	return atoi(text + strlen(OLD_FIRST_WORD)) > OLD_VERSION
+	text += strlen(OLD_FIRST_WORD);
+	return slot_take_number(&text, 10) > OLD_VERSION
 		       ? "a newer version wrote it"
 		       : NULL;
 }
@@ -445,7 +470,7 @@ static bool journal_is_old(const struct disk_journal *j, size_t len)
 static int journal_read(struct disk_journal *j, struct error *e)
 {
 	struct stat st;
-	size_t len;
+	size_t len = 0;
 	int err = slot_read(j, 0, &len, e);
 
 	if (err)
@@ -501,11 +526,13 @@ static void journal_free(struct disk_journal *j)
 int disk_journal_open(struct disk_journal *j, const char *path, bool is_alone,
 		      struct error *e)
 {
-	int err = journal_allocate(j, path)
-			  ? 0
-			  : error_set(e, -ENOMEM, "out of memory");
+	int err = 0;
 
-	if (!err && !is_alone)
+	if (!journal_allocate(j, path)) {
+		journal_free(j);
+		return error_set(e, -ENOMEM, "out of memory");
+	}
+	if (!is_alone)
 		err = journal_lock(j, e);
 	if (!err)
 		err = journal_open_file(j, e);

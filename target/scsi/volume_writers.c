@@ -157,10 +157,6 @@ static bool take_old_record(const struct volume *vol)
 {
 	_cleanup_free_ char *path = NULL;
 
-	/* A number may have been that of another store. */
-	if (!unit_state_survives(&vol->state))
-		return false;
-
 	if (asprintf(&path, "%s.flushes", vol->journal.path) < 0) {
 		path = NULL;
 		return false;
@@ -352,7 +348,8 @@ static int take_over(struct volume *vol, struct error *e)
 			"right one there, or remove that file to start without what "
 			"it holds",
 			vol->journal.path);
-	if (take_old_record(vol)) {
+	/* A number may have been that of another store. */
+	if (unit_state_survives(&vol->state) && take_old_record(vol)) {
 		log_loss(vol, "an older version left a record of its flushes");
 		writers_lose_all(ws);
 	} else {
