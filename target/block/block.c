@@ -469,24 +469,6 @@ static void block_has_blocks(struct block_owner *owner)
 	block_resume(cmd);
 }
 
-bool block_own(struct block_cmd *cmd, struct block_device *dev,
-	       struct block_worker *w, uint64_t offset, uint64_t len,
-	       enum block_use use, void (*has)(struct block_owner *owner))
-{
-	struct block_owner *owner = &cmd->owner;
-
-	assert(len <= BLOCK_STRIPE_LEN);
-	if (!len)
-		return true;
-	owner->begin = offset;
-	owner->end = offset + len;
-	owner->use = use;
-	owner->has = has;
-	return (use == BLOCK_READS &&
-		block_owner_read(&dev->owners, w, owner)) ||
-	       block_owner_take(&dev->owners, w, owner);
-}
-
 static bool block_uses_blocks(const struct rbp_io *io)
 {
 	/* Where blocks are mapped is asked of a whole volume, too. */

@@ -25,6 +25,8 @@
 #ifndef TARGET_BLOCK_BLOCK_H
 #define TARGET_BLOCK_BLOCK_H
 
+#include <assert.h>
+
 #include "target/block/backend.h"
 #include "target/block/block_owner.h"
 #include "target/block/writers.h"
@@ -185,9 +187,22 @@ static inline bool block_give_up(struct block_cmd *cmd)
  * block_disown(). True: it has them; false: @has is called later, or by
  * block_stop_waiting().
  */
-bool block_own(struct block_cmd *cmd, struct block_device *dev,
-	       struct block_worker *w, uint64_t offset, uint64_t len,
-	       enum block_use use, void (*has)(struct block_owner *owner));
+static inline bool block_own(struct block_cmd *cmd, struct block_device *dev,
+			     struct block_worker *w, uint64_t offset,
+			     uint64_t len, enum block_use use,
+			     void (*has)(struct block_owner *owner))
+{
+	struct block_owner *owner = &cmd->owner;
+
+	assert(len <= BLOCK_STRIPE_LEN);
+	if (!len)
+		return true;
+	owner->begin = offset;
+	owner->end = offset + len;
+	owner->use = use;
+	owner->has = has;
+	return block_owner_take(&dev->owners, w, owner);
+}
 
 static inline void block_disown(struct block_cmd *cmd)
 {

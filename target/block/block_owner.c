@@ -7,9 +7,6 @@ void block_owners_init(struct block_owners *of)
 {
 	atomic_init(&of->watch, 0);
 	atomic_init(&of->given_up, 0);
-	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++)
-		for (unsigned int n = 0; n < BLOCK_STRIPES; n++)
-			atomic_init(&of->readers[i].cnt[n], 0);
 	for (unsigned int i = 0; i < BLOCK_STRIPES; i++) {
 		pthread_mutex_init(&of->stripes[i].lock, NULL);
 		list_init(&of->stripes[i].owners);
@@ -108,30 +105,48 @@ static bool owner_is_in_the_way(const struct block_owner *earlier,
 					 : earlier->use != BLOCK_READS;
 }
 
-/* Readers must see it, and it must see readers that are only counted. */
+/* Readers must see it, and it must see readers in slots. */
 static bool owner_watches(const struct block_owner *owner)
 {
 	return owner->use == BLOCK_ALONE || owner->use == BLOCK_DRAINS;
 }
 
-static bool stripe_is_read(const struct block_owners *of, uint64_t stripe)
+/* A drain comes to the stripe in which the reader begins. */
+static bool note_meets(uint64_t note, const struct block_owner *owner)
 {
-	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++) {
-		if (atomic_load(&of->readers[i].cnt[stripe % BLOCK_STRIPES]))
+	uint64_t begin = note & ~UINT64_C(8191);
+	uint64_t len = (note - begin + 1) << 13;
+
+	if (owner->use == BLOCK_DRAINS)
+		return block_stripe(begin >> 4) == block_stripe(owner->begin);
+	return (owner->begin << 4) - begin < len ||
+	       begin - (owner->begin << 4) < (owner->end - owner->begin) << 4;
+}
+
+static bool readers_meet(const struct block_readers *r, unsigned int i,
+			 const struct block_owner *owner)
+{
+	uint64_t marks = atomic_load(&r->marks[i]);
+
+	for (; marks; marks &= marks - 1) {
+		const _Atomic uint64_t *note =
+			&r->notes[i * 64 + __builtin_ctzll(marks)];
+
+		if (note_meets(atomic_load_explicit(note, memory_order_relaxed),
+			       owner))
 			return true;
 	}
 	return false;
 }
 
-/* A reader that begins in the stripe before may reach into its first one. */
 static bool owner_awaits_readers(const struct block_owner *owner)
 {
-	uint64_t first = owner->begin / BLOCK_STRIPE_LEN;
-	uint64_t last = (owner->end - 1) / BLOCK_STRIPE_LEN;
-
-	return stripe_is_read(owner->of, first + BLOCK_STRIPES - 1) ||
-	       stripe_is_read(owner->of, first) ||
-	       (last != first && stripe_is_read(owner->of, last));
+	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX * BLOCK_MARKS; i++) {
+		if (readers_meet(&owner->of->readers[i / BLOCK_MARKS],
+				 i % BLOCK_MARKS, owner))
+			return true;
+	}
+	return false;
 }
 
 /* Those that ask see that it passes them, unless they came by the same connection: then
@@ -201,13 +216,17 @@ static void owner_tell_later(const struct block_owner *owner)
 	}
 }
 
-static bool owner_awaits_some_reader(const struct block_owner *owner)
+/* @reader has or had a slot. */
+static bool owner_awaits_reader(const struct block_owner *owner,
+				const struct block_owner *reader)
 {
 	return owner->state == BLOCK_OWNER_WAITS && owner_watches(owner) &&
-	       !owner->waits_for;
+	       !owner->waits_for &&
+	       note_meets(block_note(reader->begin, reader->end), owner);
 }
 
-static void stripe_wake_watchers(struct block_stripe *s)
+static void stripe_wake_watchers(struct block_stripe *s,
+				 const struct block_owner *reader)
 {
 	const struct list *it;
 
@@ -216,23 +235,17 @@ static void stripe_wake_watchers(struct block_stripe *s)
 		struct block_owner *owner =
 			container_of(it, struct block_owner_place, node)->owner;
 
-		if (owner_awaits_some_reader(owner))
+		if (owner_awaits_reader(owner, reader))
 			owner_tell(owner);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
 
-static struct block_stripe *owner_second(const struct block_owner *owner)
+void block_owner_wake_watchers(const struct block_owner *reader)
 {
-	return &owner->of->stripes[(block_stripe(owner->begin) + 1) %
-				   BLOCK_STRIPES];
-}
-
-/* All that may have awaited @owner, which was counted. */
-void block_owner_wake_watchers(struct block_owner *owner)
-{
-	stripe_wake_watchers(owner_first(owner));
-	stripe_wake_watchers(owner_second(owner));
+	stripe_wake_watchers(owner_first(reader), reader);
+	if (owner_last(reader) != owner_first(reader))
+		stripe_wake_watchers(owner_last(reader), reader);
 }
 
 /* ---- signs of life ---- */
@@ -433,9 +446,19 @@ void block_sender_heard(struct block_sender *sender)
 	}
 }
 
-bool block_owner_take(struct block_owners *of, struct block_worker *w,
-		      struct block_owner *owner)
+/* The first slots are full, or it READS: it saw "watch" too late. */
+bool block_owner_take_slowly(struct block_owners *of, struct block_worker *w,
+			     struct block_owner *owner)
 {
+	struct block_readers *r = &of->readers[w->index];
+
+	block_owner_drop(owner);
+	for (unsigned int i = 1; owner->use == BLOCK_READS && i < BLOCK_MARKS;
+	     i++) {
+		if (block_owner_read(of, r, i, owner))
+			return true;
+		block_owner_drop(owner);
+	}
 	assert(owner->state == BLOCK_OWNER_NONE && owner->begin < owner->end &&
 	       owner->end - owner->begin <= BLOCK_STRIPE_LEN);
 	owner->of = of;
@@ -485,7 +508,7 @@ bool block_owner_give_up(struct block_owner *owner)
 	return true;
 }
 
-/* Whether some of other senders in the list wait for a reader that is counted. */
+/* Whether some of other senders in the list wait for @reader, which has a slot. */
 static bool stripe_awaits_reader(struct block_stripe *s,
 				 const struct block_owner *reader)
 {
@@ -497,7 +520,7 @@ static bool stripe_awaits_reader(struct block_stripe *s,
 		const struct block_owner *owner =
 			container_of(it, struct block_owner_place, node)->owner;
 
-		ret = owner_awaits_some_reader(owner) &&
+		ret = owner_awaits_reader(owner, reader) &&
 		      owner->sender != reader->sender;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -534,7 +557,7 @@ bool block_owner_is_awaited(struct block_owner *owner)
 	if (owner->state == BLOCK_OWNER_READS)
 		return atomic_load(&owner->of->watch) &&
 		       (stripe_awaits_reader(owner_first(owner), owner) ||
-			stripe_awaits_reader(owner_second(owner), owner));
+			stripe_awaits_reader(owner_last(owner), owner));
 	if (owner->state != BLOCK_OWNER_HAS)
 		return false;
 	owner_lock(owner);

@@ -25,16 +25,20 @@
  * wait. If none has, the sign counts, however late it comes.
  *
  * The blocks of a volume are in stripes, each with a lock and a list, so that
- * workers seldom meet. Readers are not in the lists while "watch" is 0. They only count
- * themselves, each worker in memory of its own:
+ * workers seldom meet. Readers are not in the lists while "watch" is 0. They only note
+ * their blocks, each worker in slots of its own:
  *
  *   a reader                                 one that readers must see
- *   counts itself in its first stripe        increments "watch", enters the lists
- *   "watch" is not 0: undoes this, and       a reader is counted that may reach its
- *   goes by the lists                        stripes: waits, if it wants them alone
+ *   notes its blocks, marks the slot         increments "watch", enters the lists
+ *   "watch" is not 0: clears the mark,       a marked slot has some of its blocks:
+ *   and goes by the lists                    waits, if it wants them alone
  *
- * At least one of the two sees the other. A reader that ends looks at "watch" again,
- * and wakes those that wait.
+ * All four are sequentially consistent, so at least one of the two sees the other. A
+ * reader that ends clears the mark, then looks at "watch" again, and wakes those that
+ * wait. A mark releases the note, so whoever sees the mark reads it, or that of a later
+ * reader in the same slot. Then the earlier one has ended, and the later one sees "watch":
+ * it never has the blocks of its note, and wakes whoever has waited for it. A note is
+ * one word: nobody reads a part of one and a part of another.
  */
 #ifndef TARGET_BLOCK_BLOCK_OWNER_H
 #define TARGET_BLOCK_BLOCK_OWNER_H
@@ -55,7 +59,7 @@ struct block_owner;
 
 enum block_owner_state {
 	BLOCK_OWNER_NONE,
-	BLOCK_OWNER_READS, /* is counted, and in no list */
+	BLOCK_OWNER_READS, /* has a slot, and is in no list */
 	BLOCK_OWNER_ASKS,  /* its sender is asked for a sign; others may pass */
 	BLOCK_OWNER_WAITS, /* others have some of the blocks */
 	BLOCK_OWNER_HAS,   /* the blocks belong to it */
@@ -108,12 +112,13 @@ struct block_owner {
 	 * its locks. */
 	atomic_bool passed;
 	/* While it WAITS: the last one in its way, which tells it to look again. NULL:
-	 * readers that are counted are in its way. Never followed. */
+	 * readers in slots are in its way. Never followed. */
 	const struct block_owner *waits_for;
 	atomic_bool is_told;
 	struct block_owner_place places[2];
 	unsigned int place_cnt;
-	_Atomic unsigned int *counted; /* if it READS */
+	_Atomic uint64_t *marks; /* if it READS: of its slot */
+	uint64_t mark;
 	/* constant while it is in the lists */
 	struct block_owners *of;
 	struct block_worker *worker;
@@ -129,16 +134,20 @@ struct block_waits {
 	struct reactor_msg msg;	     /* to the worker: look again */
 };
 
-/* Those of one volume; embed it. */
+/* The slots of one worker, which alone writes here. More readers go by the lists. */
+#define BLOCK_MARKS 4u
+struct block_readers {
+	_Atomic uint64_t notes[BLOCK_MARKS * 64];
+	_Atomic uint64_t marks[BLOCK_MARKS]; /* a bit for each slot */
+};
+
+/* Those of one volume; embed it, zeroed. */
 struct block_owners {
 	/* 0: readers need not look at the lists. Counts owners that were given up, those
 	 * with "asks", and those that want blocks alone or drain. */
 	_Atomic unsigned int watch;
 	_Atomic unsigned int given_up; /* owners */
-	struct block_readers {
-		/* by the stripe of their first byte */
-		_Atomic unsigned int cnt[BLOCK_STRIPES];
-	} readers[BLOCK_WORKERS_MAX];
+	struct block_readers readers[BLOCK_WORKERS_MAX];
 	struct block_stripe {
 		pthread_mutex_t lock;
 		struct list owners; /* block_owner_place.node, oldest first */
@@ -149,11 +158,6 @@ struct block_owners {
 /* Thread of these two: setup. */
 void block_owners_init(struct block_owners *of);
 void block_owners_fini(struct block_owners *of);
-
-/* True: @owner has the blocks at once; false: has() is called later. It does not
- * move until block_owner_drop(). Thread: @w, as for the others. */
-bool block_owner_take(struct block_owners *of, struct block_worker *w,
-		      struct block_owner *owner);
 
 /*
  * @owner, which has no blocks and wants none, waits only for a sign of life of its
@@ -178,38 +182,63 @@ static inline bool block_owners_have_given_up(const struct block_owners *of)
 }
 
 /* For the next functions. */
+bool block_owner_take_slowly(struct block_owners *of, struct block_worker *w,
+			     struct block_owner *owner);
 void block_owner_end(struct block_owner *owner);
-void block_owner_wake_watchers(struct block_owner *owner);
+void block_owner_wake_watchers(const struct block_owner *reader);
 
 static inline unsigned int block_stripe(uint64_t at)
 {
 	return (unsigned int)(at / BLOCK_STRIPE_LEN) % BLOCK_STRIPES;
 }
 
+/* Blocks are at least 512 bytes long, and no reader wants more of them than 8192. The
+ * upper 4 bits of @begin do not fit in: ranges are compared modulo 2^60. */
+static inline uint64_t block_note(uint64_t begin, uint64_t end)
+{
+	return begin << 4 | (end - begin - 1) >> 9;
+}
+
 static inline void block_owner_end_reading(struct block_owner *owner)
 {
 	owner->state = BLOCK_OWNER_NONE;
-	atomic_fetch_sub(owner->counted, 1);
+	atomic_fetch_sub(owner->marks, owner->mark);
 	if (atomic_load(&owner->of->watch))
 		block_owner_wake_watchers(owner);
 }
 
-/* The shortest way for a reader. True: it has its blocks, as by take(). False: it has to
- * call take(). */
+/* A reader takes one of the slots from 64 * @i on. True: it has its blocks. False: if it
+ * READS, it saw "watch" too late, and has to end that. */
 static inline bool block_owner_read(struct block_owners *of,
-				    const struct block_worker *w,
+				    struct block_readers *r, unsigned int i,
 				    struct block_owner *owner)
 {
-	if (atomic_load_explicit(&of->watch, memory_order_relaxed))
+	uint64_t note = block_note(owner->begin, owner->end);
+	uint64_t marks =
+		atomic_load_explicit(&r->marks[i], memory_order_relaxed);
+
+	if (atomic_load_explicit(&of->watch, memory_order_relaxed) ||
+	    marks == UINT64_MAX)
 		return false;
+	atomic_store_explicit(&r->notes[i * 64 + __builtin_ctzll(~marks)], note,
+			      memory_order_relaxed);
 	owner->of = of;
-	owner->counted = &of->readers[w->index].cnt[block_stripe(owner->begin)];
+	owner->marks = &r->marks[i];
+	owner->mark = ~marks & (marks + 1);
 	owner->state = BLOCK_OWNER_READS;
-	atomic_fetch_add(owner->counted, 1);
-	if (!atomic_load(&of->watch))
-		return true;
-	block_owner_end_reading(owner);
-	return false;
+	atomic_fetch_add(owner->marks, owner->mark);
+	return !atomic_load(&of->watch);
+}
+
+/* True: @owner has the blocks at once; false: has() is called later. It does not
+ * move until block_owner_drop(). Thread: @w, as for the others. */
+static inline bool block_owner_take(struct block_owners *of,
+				    struct block_worker *w,
+				    struct block_owner *owner)
+{
+	return (owner->use == BLOCK_READS &&
+		block_owner_read(of, &of->readers[w->index], 0, owner)) ||
+	       block_owner_take_slowly(of, w, owner);
 }
 
 /* The store has answered, or nothing was submitted. Waits no longer: has() is not

@@ -715,6 +715,24 @@ T_TEST(write_through_that_comes_meanwhile_is_heeded)
 	end();
 }
 
+/* The store does not answer the READ. */
+T_TEST(write_alone_does_not_wait_for_a_read_of_other_blocks)
+{
+	struct block_cmd read, write;
+
+	begin(0);
+	t_store.depth = 2;
+	t_store.hold = true;
+	read = command(BLOCK_CMD_READ, 0, UNIT);
+	assert_false(block_start(&read));
+	t_store.hold = false;
+	write = command(BLOCK_CMD_WRITE_ALONE, UNIT, UNIT);
+	assert_true(block_start(&write));
+	assert_true(t_store_answer());
+	assert_int_equal(ends, 1);
+	end();
+}
+
 /* ---- threads ---- */
 
 #define ROUNDS 500

@@ -46,6 +46,7 @@ static void begin(void)
 {
 	struct reactor_options opt = { .ring_entries = 8 };
 
+	memset(&all, 0, sizeof(all));
 	block_owners_init(&all);
 	for (unsigned int i = 0; i < WORKERS; i++) {
 		workers[i].index = i;
@@ -83,9 +84,7 @@ static void take(char name, unsigned int w, uint64_t from, uint64_t to,
 	owner->end = to;
 	owner->use = use;
 	owner->has = note;
-	if ((use == BLOCK_READS &&
-	     block_owner_read(&all, &workers[w], owner)) ||
-	    block_owner_take(&all, &workers[w], owner))
+	if (block_owner_take(&all, &workers[w], owner))
 		note(owner);
 }
 
@@ -273,6 +272,11 @@ static const struct script scripts[] = {
 	{ "it waits for a reader of its worker", "a0r03b0x22 =a-a =ab-b" },
 	{ "and for one of another worker", "a1r03b0x22 =a-a =ab-b" },
 	{ "for all of them", "a1r03b0r24c1x22 =ab-a =ab-b =abc-c" },
+	{ "for readers of its first and of its last block",
+	  "a1r02b0r46c1x24 =ab-b =ab-a =abc-c" },
+	{ "for one of a block in its middle", "a1r33b0x24 =a-a =ab-b" },
+	{ "not for readers of blocks beside it", "a1r01b0r55c1x24=abc-a-b-c" },
+	{ "not for readers that have ended", "a1r22b1r33-ac0x22=abc-b-c" },
 	{ "for a reader that came after another one that is alone",
 	  "a0x55b1r22c0x22 =ab-b =abc-a-c" },
 	{ "for one that changes blocks", "a1c03b0x22 =a-a =ab-b" },
@@ -331,17 +335,81 @@ T_ROWS(script, scripts)
 	end();
 }
 
-/* In the same stripe: its blocks are not known. */
-T_TEST(reader_that_was_counted_wakes_who_waits_for_it)
+/* The blocks of a stripe, and of the next one. At the limit of a note, too. */
+static const struct place {
+	const char *name;
+	uint64_t at; /* where the second stripe begins */
+} places[] = {
+	{ "in the first stripes", STRIPE },
+	{ "in the last stripe and the first one", BLOCK_STRIPES *STRIPE },
+	{ "at 2^60", UINT64_C(1) << 60 },
+	{ "at 2^63", UINT64_C(1) << 63 },
+};
+
+T_ROWS(reader_of_two_stripes_is_awaited_in_both, places)
+{
+	uint64_t at = ((const struct place *)*state)->at;
+
+	begin();
+	take('a', 1, at - 512, at + 512, BLOCK_READS);
+	take('b', 0, at, at + 1024, BLOCK_ALONE);
+	take('c', 0, at - 1024, at, BLOCK_ALONE);
+	take('d', 2, at + 1024, at + 2048, BLOCK_ALONE);
+	take('e', 2, at - 2048, at - 1024, BLOCK_ALONE);
+	settle();
+	assert_string_equal(order, "ade");
+	assert_false(block_owner_is_awaited(&owners[0]));
+	owners[0].sender = &sender;
+	assert_true(block_owner_is_awaited(&owners[0]));
+	drop('a');
+	assert_string_equal(order, "adebc");
+	for (int name = 'b'; name <= 'e'; name++)
+		drop((char)name);
+	end();
+}
+
+/* Whoever has no slot is in the lists. */
+T_TEST(more_readers_than_slots_are_awaited)
+{
+	static struct block_owner many[BLOCK_MARKS * 64 + 1];
+
+	begin();
+	memset(many, 0, sizeof(many));
+	for (unsigned int i = 0; i < ARRAY_SIZE(many); i++) {
+		many[i].end = 512;
+		many[i].use = BLOCK_READS;
+		assert_true(block_owner_take(&all, &workers[0], &many[i]));
+	}
+	assert_int_equal(many[BLOCK_MARKS * 64 - 1].state, BLOCK_OWNER_READS);
+	assert_int_equal(many[BLOCK_MARKS * 64].state, BLOCK_OWNER_HAS);
+	take('a', 1, 0, 512, BLOCK_ALONE);
+	take('b', 1, 512, 1024, BLOCK_ALONE);
+	assert_string_equal(order, "b");
+	for (unsigned int i = 0; i < ARRAY_SIZE(many); i++) {
+		settle();
+		assert_string_equal(order, "b");
+		block_owner_drop(&many[i]);
+	}
+	settle();
+	assert_string_equal(order, "ba");
+	drop('a');
+	drop('b');
+	end();
+}
+
+/* A note that cannot be told from that of the reader 2^60 bytes before. */
+T_TEST(reader_in_the_way_by_its_note_alone_wakes_who_waits)
 {
 	begin();
-	take('a', 1, STRIPE - 512, STRIPE + 512, BLOCK_READS);
-	take('b', 0, STRIPE + 512, STRIPE + 1024, BLOCK_ALONE);
+	take('a', 1, UINT64_C(1) << 60, (UINT64_C(1) << 60) + 512, BLOCK_READS);
+	take('b', 0, 0, 512, BLOCK_ALONE);
+	take('c', 0, 512, 1024, BLOCK_ALONE);
 	settle();
-	assert_string_equal(order, "a");
+	assert_string_equal(order, "ac");
 	drop('a');
-	assert_string_equal(order, "ab");
+	assert_string_equal(order, "acb");
 	drop('b');
+	drop('c');
 	end();
 }
 
@@ -841,9 +909,7 @@ static void actor_turn(struct reactor_msg *msg)
 	a->owner.end = (first + cnt) * CELL;
 	a->owner.use = uses[(unsigned int)rand_r(&a->seed) % 8];
 	a->owner.has = actor_has;
-	if ((a->owner.use == BLOCK_READS &&
-	     block_owner_read(&all, a->w, &a->owner)) ||
-	    block_owner_take(&all, a->w, &a->owner))
+	if (block_owner_take(&all, a->w, &a->owner))
 		actor_has(&a->owner);
 }
 
