@@ -232,6 +232,7 @@ static int manage_attach(struct manage_volume *v)
 		if (v->res == 0)
 			v->attached++;
 	}
+	volume_writers_start(v->vol, v->s->journals.reactor);
 	return v->res;
 }
 

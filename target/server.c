@@ -42,7 +42,7 @@
 
 static int server_open_workers(struct server *s, struct error *e)
 {
-	int err = 0;
+	int err = journal_thread_open(&s->journals, s->opt->no_sandbox, e);
 
 	while (err == 0 && s->worker_cnt < s->opt->threads) {
 		struct worker_options wopt = {
@@ -436,8 +436,10 @@ static bool server_worker_ended(struct worker *w, void *user)
 
 static int server_start_threads(struct server *s, struct error *e)
 {
-	int err = 0;
+	int err = journal_thread_start(&s->journals, e);
 
+	if (err)
+		return err;
 	for (unsigned int i = 1; i < s->worker_cnt && err == 0; i++)
 		err = worker_start(&s->workers[i], server_worker_ended, s);
 	if (err)
@@ -551,6 +553,7 @@ static void server_tear_down(struct server *s)
 	backend_plugin_on_resize(NULL, NULL);
 	for (unsigned int i = 1; i < s->worker_cnt; i++)
 		worker_join(&s->workers[i]);
+	journal_thread_stop(&s->journals);
 	heartbeat_free(s);
 	if (s->port.workers && !s->abandons)
 		port_fini(&s->port);
@@ -571,6 +574,7 @@ static void server_tear_down(struct server *s)
 	lun_memory_close(&s->lun_memory);
 	for (unsigned int i = 0; i < s->worker_cnt; i++)
 		worker_close(&s->workers[i]);
+	journal_thread_close(&s->journals);
 	if (s->signal_fd >= 0)
 		close(s->signal_fd);
 	if (s->notify_fd >= 0)

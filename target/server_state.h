@@ -17,6 +17,7 @@
 #include "target/port/port.h"
 #include "target/scsi/lun_memory.h"
 #include "target/scsi/target_id.h"
+#include "target/journal_thread.h"
 #include "target/start_signals.h"
 
 /* The end of the target. server_stop_enter() makes every change. */
@@ -141,6 +142,7 @@ struct server {
 	unsigned int flushes_left;
 	bool abandons; /* the stores of some volumes may still use them */
 	struct stop_msg stops[WORKERS_MAX];
+	struct journal_thread journals;
 	struct server_drain drain;
 };
 

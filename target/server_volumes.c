@@ -182,6 +182,8 @@ int server_attach_volumes(struct server *s, struct error *e)
 				s->attached[w]++;
 		}
 	}
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		volume_writers_start(s->luns.vol[i], s->journals.reactor);
 	return err;
 }
 

@@ -238,6 +238,7 @@ static void journal_next(struct disk_journal *j, int res)
 		journal_end(j, j->err);
 		return;
 	case DISK_JOURNAL_RESTS:
+	case DISK_JOURNAL_CALLS:
 		return;
 	}
 }
@@ -259,14 +260,30 @@ static void journal_step_done(struct reactor_op *op, int res,
 	pthread_mutex_unlock(&j->lock);
 }
 
+static void journal_is_called(struct reactor_msg *msg)
+{
+	struct disk_journal *j = container_of(msg, struct disk_journal, call);
+
+	pthread_mutex_lock(&j->lock);
+	journal_begin(j);
+	pthread_mutex_unlock(&j->lock);
+}
+
+void disk_journal_serve(struct disk_journal *j, struct reactor *r)
+{
+	j->reactor = r;
+}
+
 void disk_journal_start(struct disk_journal *j, struct disk_journal_change *c)
 {
 	c->msg.run = change_ends;
 	pthread_mutex_lock(&j->lock);
 	list_add_tail(&j->waiting, &c->node);
-	if (j->step == DISK_JOURNAL_RESTS) {
+	if (!j->reactor)
 		j->reactor = c->reactor;
-		journal_begin(j);
+	if (j->step == DISK_JOURNAL_RESTS) {
+		j->step = DISK_JOURNAL_CALLS;
+		reactor_send(j->reactor, &j->call);
 	}
 	pthread_mutex_unlock(&j->lock);
 }
@@ -502,6 +519,7 @@ static bool journal_allocate(struct disk_journal *j, const char *path)
 	list_init(&j->waiting);
 	list_init(&j->changing);
 	j->op.done = journal_step_done;
+	j->call.run = journal_is_called;
 	j->path = strdup(path);
 	j->is = calloc(DISK_JOURNAL_PARTS, sizeof(*j->is));
 	j->next = calloc(DISK_JOURNAL_PARTS, sizeof(*j->next));

@@ -62,6 +62,7 @@ struct disk_journal_change {
 
 enum disk_journal_step {
 	DISK_JOURNAL_RESTS,
+	DISK_JOURNAL_CALLS, /* the thread that writes */
 	DISK_JOURNAL_WRITES,
 	DISK_JOURNAL_SYNCS,
 	DISK_JOURNAL_PUTS_BACK, /* after a failure: writes what was stable */
@@ -85,7 +86,8 @@ struct disk_journal {
 	struct list waiting;  /* for the next write */
 	struct list changing; /* what is being written now */
 	enum disk_journal_step step;
-	struct reactor *reactor;
+	struct reactor *reactor; /* of the thread that writes */
+	struct reactor_msg call;
 	struct reactor_op op;
 	size_t at;
 	size_t len;
@@ -118,6 +120,12 @@ static inline const char *disk_journal_text(const struct disk_journal *j,
 {
 	return j->is[part];
 }
+
+/*
+ * The thread of @r writes from now on. Otherwise it is the thread of the first change.
+ * A thread that asks stores may hang in one: nobody else should wait for it. Thread: setup.
+ */
+void disk_journal_serve(struct disk_journal *j, struct reactor *r);
 
 /* Changes the journal. Calls c->done() later, never from within. @c stays until then.
  * Changes that come while one is being written go together. Thread: c->reactor's. */

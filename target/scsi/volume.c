@@ -429,8 +429,6 @@ int volume_attach(struct volume *vol, struct block_worker *w, struct error *e)
 
 	if (err)
 		return error_set(e, err, "%s: %s", vol->path, strerror(-err));
-	if (w->index == 0)
-		volume_writers_start(vol, w->reactor);
 	return 0;
 }
 

@@ -274,8 +274,10 @@ void volume_writers_start(struct volume *vol, struct reactor *r)
 {
 	struct volume_writers *k = &vol->saver;
 
-	if (!disk_journal_is_open(&vol->journal) ||
-	    !backend_has_cache(&vol->dev.backend->info))
+	if (!disk_journal_is_open(&vol->journal))
+		return;
+	disk_journal_serve(&vol->journal, r);
+	if (!backend_has_cache(&vol->dev.backend->info))
 		return;
 	k->reactor = r;
 	k->msg.run = serve_wants;

@@ -60,7 +60,8 @@ bool volume_writers_run_dir(char *buf, size_t len);
 int volume_writers_open_in(struct volume *vol, const char *dir,
 			   const char *boot, struct error *e);
 
-/* From now on the journal follows, on @r. Thread: setup, before there is I/O. */
+/* From now on the journal follows, written by the thread of @r. Thread: setup, before there
+ * is I/O. */
 void volume_writers_start(struct volume *vol, struct reactor *r);
 /* When there are no more commands: sends @rested to @r when the journal is not being
  * written any more. Thread: any. */

@@ -45,6 +45,7 @@ void t_port_attach_volume(struct t_port *t, struct volume *vol)
 
 	for (unsigned int i = 0; i < t->worker_cnt; i++)
 		T_MUST(!worker_add_volume(&t->workers[i], vol, &e));
+	volume_writers_start(vol, t->workers[0].reactor);
 }
 
 struct sockaddr_in t_port_addr(void)

@@ -485,6 +485,8 @@ T_TEST(changes_go_together)
 	uint64_t number = journal.number;
 
 	start(&a, 0, 0, "a\nend\n");
+	while (journal.step == DISK_JOURNAL_CALLS)
+		reactor_run_once(reactors[0], 100000);
 	start(&b, 1, 1, "b\nend\n");
 	start(&c, 0, 0, "c\nend\n");
 	await(&a, 0);
