@@ -356,7 +356,8 @@ static int server_use_state(struct server *s,
 			    int (*use)(struct server *s, struct error *e),
 			    struct error *e)
 {
-	const char *user = s->opt->state_dir ? s->opt->user : NULL;
+	const char *user =
+		s->opt->state_dir && !s->is_user ? s->opt->user : NULL;
 	struct error ignored;
 	int err = user ? privileges_use_files_as(user, e) : 0;
 
@@ -383,6 +384,12 @@ static int server_open_id(struct server *s, struct error *e)
 				     server_first_port(s->opt), e);
 }
 
+static int server_forget_unseen(struct server *s, struct error *e)
+{
+	lun_memory_forget_unseen(&s->lun_memory, &s->luns);
+	return 0;
+}
+
 static int server_use_journals(struct server *s, struct error *e)
 {
 	return server_use_state(s, server_open_journals, e);
@@ -392,8 +399,12 @@ static int server_give_up_rights(struct server *s, struct error *e)
 {
 	const struct target_options *opt = s->opt;
 
+	int err;
+
 	s->low_ports = privileges_has_low_ports();
-	return privileges_drop(opt->user, options_has_low_port(opt), e);
+	err = privileges_drop(opt->user, options_has_low_port(opt), e);
+	s->is_user = !err;
+	return err;
 }
 
 static int server_enter_sandbox(struct server *s, struct error *e)
@@ -538,6 +549,8 @@ static int server_get_ready(struct server *s, struct error *e)
 /* Undoes all steps, also if only some of them were done. */
 static void server_tear_down(struct server *s)
 {
+	struct error ignored;
+
 	server_let_signals_end(s);
 	heartbeat_end(s);
 	responder_process_close(s);
@@ -561,6 +574,7 @@ static void server_tear_down(struct server *s)
 		server_detach_volumes(s, &s->workers[i]);
 	if (s->abandons)
 		server_save_abandoned(s);
+	server_use_state(s, server_forget_unseen, &ignored);
 	/* This ends the threads of plugins. One whose I/O has just ended may
 	 * still be about to wake a reactor. */
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {

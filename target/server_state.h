@@ -128,6 +128,7 @@ struct server {
 	void (*reload)(struct manage *m);
 	struct server_calls calls;
 	struct pidfile pidfile;
+	bool is_user;	/* it has the rights of --user, for good */
 	bool low_ports; /* it had the right to them when it started */
 	bool network;	/* the sandbox lets plugins make connections */
 	int notify_fd;	/* -1: none */

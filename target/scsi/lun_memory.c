@@ -366,6 +366,7 @@ static bool lun_memory_add(struct lun_memory *m, const struct volume *vol,
 		i++;
 	if (i == LUN_MEMORY_MAX)
 		return false;
+	now.is_new = i == m->cnt || m->known[i].is_new;
 	*changed |= i == m->cnt || strcmp(m->known[i].name, now.name) != 0 ||
 		    lun_memory_find(m, vol) != &m->known[i];
 	if (i < m->cnt)
@@ -416,6 +417,21 @@ int lun_memory_keep(struct lun_memory *m, const struct lun_map *luns,
 				 luns->vol[i]->name);
 	}
 	return changed ? lun_memory_change(m, before, e) : 0;
+}
+
+void lun_memory_forget_unseen(struct lun_memory *m, const struct lun_map *luns)
+{
+	struct error ignored;
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < m->cnt; i++) {
+		if (!m->known[i].is_new || luns->seen[m->known[i].lun])
+			m->known[kept++] = m->known[i];
+	}
+	if (kept < m->cnt) {
+		m->cnt = kept;
+		lun_memory_write(m, &ignored);
+	}
 }
 
 int lun_memory_forget(struct lun_memory *m, const struct lun_map *luns,

@@ -17,6 +17,9 @@
  * what initiators had written is gone anyway. While the target runs, a volume of the same
  * name is another disk.
  *
+ * A disk keeps its LUN from before it is served. If no initiator has logged in until the
+ * target ends, or the start fails, nobody knows the LUN, and it is free again.
+ *
  * LUNs that a rule gives (access.h) are not kept: such a rule names the initiator, too.
  *
  * Thread: setup; then one at a time (a change of the configuration). Blocks.
@@ -36,6 +39,7 @@ struct lun_known {
 	unsigned int lun;
 	bool lasts;   /* the disk is the same after a restart */
 	bool has_naa; /* of memory: it belongs to this process */
+	bool is_new;  /* no start before has known it */
 	uint8_t naa[SCSI_NAA_LEN];
 	char name[64]; /* of its volume, when it last had the LUN */
 };
@@ -82,6 +86,10 @@ int lun_memory_choose(const struct lun_memory *m, struct lun_map *luns,
  * better than before. */
 int lun_memory_keep(struct lun_memory *m, const struct lun_map *luns,
 		    struct error *e);
+
+/* At the end: forgets the disks that came with this start, and that no initiator has seen
+ * (@luns). Without success they are kept. */
+void lun_memory_forget_unseen(struct lun_memory *m, const struct lun_map *luns);
 
 /* Forgets the disks that had the name @name and are not in @luns, with their LUNs.
  * -ENOENT: there is none, or the volume is served. */

@@ -16,7 +16,7 @@ static bool lun_view_add(struct lun_view *view, struct volume *vol,
 	return true;
 }
 
-void lun_view_make(struct lun_view *view, const struct lun_map *luns,
+void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		   const struct access_rules *of_target,
 		   const struct srp_port_id *port, const struct in6_addr *addr,
 		   const struct volume **ret_hidden)
@@ -35,6 +35,8 @@ void lun_view_make(struct lun_view *view, const struct lun_map *luns,
 			continue;
 		if (rule->lun >= 0)
 			lun = (unsigned int)rule->lun;
+		else
+			luns->seen[lun] = true;
 		if (!lun_view_add(view, vol, lun, rule->read_only))
 			*ret_hidden = vol;
 	}

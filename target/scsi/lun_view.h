@@ -21,9 +21,10 @@ struct lun_view {
 /*
  * Makes the view of the initiator port @port at @addr. @of_target: the rules
  * for volumes without rules. If two volumes have the same LUN by the rules, the
- * initiator sees the first one; *ret_hidden is the other (or NULL).
+ * initiator sees the first one; *ret_hidden is the other (or NULL). Marks the
+ * LUNs as seen.
  */
-void lun_view_make(struct lun_view *view, const struct lun_map *luns,
+void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		   const struct access_rules *of_target,
 		   const struct srp_port_id *port, const struct in6_addr *addr,
 		   const struct volume **ret_hidden);

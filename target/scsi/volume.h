@@ -242,6 +242,9 @@ static inline bool volume_is_protected(const struct volume *vol)
 struct lun_map {
 	struct volume *vol[LUNS_MAX]; /* in the order of --backing */
 	unsigned int cnt;
+	/* LUNs that an initiator has seen since the start, by the volumes' own numbers.
+	 * Worker 0. */
+	bool seen[LUNS_MAX];
 	struct scsi_cdb_index cdbs; /* constant */
 	/* The nexuses that see them, so that any worker can raise a unit
 	 * attention for any nexus. No other lock is taken under this one. */

@@ -147,6 +147,7 @@ PATH=${PATH#"$T/bin:"}
 truncate -s 1M "$T/a" "$T/b" "$T/c"
 mkdir "$T/luns"
 again() { # -b ... of one start
+	rdma-info "$URI" >/dev/null
 	t_target_stop TERM
 	t_target_again --state-dir "$T/luns" "$@"
 }
@@ -177,4 +178,12 @@ if command -v rdma-ctl >/dev/null; then
 else
 	t_skip 'an administrator forgets LUNs' 'no rdma-ctl here'
 fi
+t_target_stop TERM
+mkdir "$T/unseen"
+t_target_again --state-dir "$T/unseen" -b "$T/a"
+t_target_stop TERM
+t_check 'a start that fails has an address of another machine' sh -c \
+	"! rdma-target --listen srp+tcp://192.0.2.1:$T_PORT --state-dir '$T/unseen' -b '$T/b' 2>/dev/null"
+t_target_again --state-dir "$T/unseen" -b "$T/c"
+t_check 'a LUN that no initiator has seen is free' luns_are '0:c'
 t_done

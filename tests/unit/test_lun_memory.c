@@ -185,6 +185,50 @@ T_TEST(forgotten_lun_is_free)
 	remove_dir();
 }
 
+static const struct unseen_case {
+	const char *name;
+	const char *before; /* the disks of a start that everybody sees */
+	const char *disks;  /* of the next start */
+	int seen;	    /* a LUN; -1: none */
+	int leaves;	    /* this one is removed before the end; -1: none */
+	const char *next;
+	const char *luns; /* of the disks of the start after that */
+} unseen_cases[] = {
+	{ "nobody has seen any", "", "ab", -1, -1, "c", "0" },
+	{ "the first was seen", "", "ab", 0, -1, "cd", "1 2" },
+	{ "the second was seen", "", "ab", 1, -1, "cd", "0 2" },
+	{ "the seen one was removed", "", "ab", 0, 0, "cd", "1 2" },
+	{ "the unseen one was removed", "", "ab", 0, 1, "cd", "1 2" },
+	{ "an earlier start was seen", "a", "ab", -1, -1, "cd", "1 2" },
+};
+
+T_ROWS(lun_that_nobody_has_seen_is_free_at_the_end, unseen_cases)
+{
+	const struct unseen_case *row = *state;
+	struct start *s = start_in(new_dir());
+
+	serve_all(s, row->before);
+	lun_memory_choose(&s->m, &s->luns, s->chooses, &s->e);
+	assert_int_equal(lun_memory_keep(&s->m, &s->luns, &s->e), 0);
+	s->luns.seen[0] = true;
+	lun_memory_forget_unseen(&s->m, &s->luns);
+	stop(s);
+	s = start_in(dir);
+	serve_all(s, row->disks);
+	served_as(s, "0 1");
+	if (row->seen >= 0)
+		s->luns.seen[row->seen] = true;
+	if (row->leaves >= 0)
+		leave(s, (unsigned int)row->leaves);
+	lun_memory_forget_unseen(&s->m, &s->luns);
+	stop(s);
+	s = start_in(dir);
+	serve_all(s, row->next);
+	served_as(s, row->luns);
+	stop(s);
+	remove_dir();
+}
+
 T_TEST(memory_of_one_process_is_another_disk)
 {
 	struct start *s = start_in(NULL);
