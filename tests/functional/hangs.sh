@@ -18,6 +18,14 @@ ctl_later() {
 }
 ends() { t_wait_for 10 t_has_ended "$T_TARGET" && wait "$T_TARGET"; }
 
+# What hangs concerns nobody else.
+others_go_on() {
+	t_check '... reads of another volume go on' reads $OTHER 64
+	t_check '... so do flushes' writes
+	t_check '... and logins' logs_in
+	t_check '... and rdma-ctl' is_managed
+}
+
 # ---- the reader of the log
 
 mkfifo "$T/pipe"
@@ -66,8 +74,19 @@ if mount -t overlay -o "lowerdir=$T/server,upperdir=$T/upper,workdir=$T/work" no
 	truncate -s 64M "$T/over/beside"
 	OVER="--backing $T/over/disk,name=over,ro --backing $T/over/beside,name=beside"
 fi
-t_target --control "$S" --threads 1 --backing "$T/server/disk,name=far" \
-	--backing "$T/healthy,name=disk" $OVER
+# A disk of the kernel whose blocks lie on another such server.
+DISK=
+if [ "$(id -u)" = 0 ] && losetup -f >/dev/null 2>&1; then
+	mkdir "$T/behind"
+	hang_fs "$HANG" "$T/behind" &
+	t_pids="$! $t_pids"
+	t_mounts="$t_mounts $T/behind"
+	t_wait_for 5 test -f "$T/behind/disk" || t_bail 'no file system'
+	t_loops=$(losetup --show -f "$T/behind/disk") && DISK="--backing $t_loops,name=dev"
+fi
+t_target --control "$S" --threads 1 --stop-timeout 1 --backing "$T/server/disk,name=far" \
+	--backing "$T/healthy,name=disk" --backing ram:1M,name=layer,fault=read:stuck:lba=8 \
+	$OVER $DISK
 mkfifo "$T/commands"
 exec 8<>"$T/commands"
 pr_client <"$T/commands" >"$T/answers" 8>&- &
@@ -85,10 +104,7 @@ hangs() {
 	: >"$HANG/$1"
 	t_check "$2 hangs" "${@:3}"
 	t_check '... in the server' t_wait_for 10 test -s "$HANG/$1"
-	t_check '... reads of another volume go on' reads $OTHER 64
-	t_check '... so do flushes' writes
-	t_check '... and logins' logs_in
-	t_check '... and rdma-ctl' is_managed
+	others_go_on
 	rm "$HANG/$1"
 }
 hangs lseek 'GET LBA STATUS' sends 9e120000000000000000000000180000 24
@@ -118,7 +134,47 @@ if [ -n "$OVER" ]; then
 else
 	t_skip 'READs of a file that takes threads' 'no overlay here'
 fi
-fusermount3 -u "$M"
+OTHER=disk
+
+# ---- a disk
+
+# reads_one VOLUME BLOCK
+reads_one() {
+	dd if="$M/$1" of=/dev/null bs=4k count=1 skip="$2" iflag=direct status=none &
+	READERS=$!
+}
+if [ -n "$DISK" ]; then
+	hangs read 'a READ of a disk' reads_one dev 9000
+	t_check 'it is answered when the disk answers' wait $READERS
+else
+	t_skip 'a READ of a disk' 'needs root and a loop device'
+fi
+
+# ---- a layer
+
+reads_one layer 1
+t_check 'a READ hangs in a layer' t_wait_for 10 grep -q 'is stuck' "$T/target.log"
+others_go_on
+kill -USR1 "$T_TARGET"
+t_check 'it is answered when the layer goes on' wait $READERS
+
+# ---- the end, meanwhile
+
+# A layer and a plugin that hang at the end: see drain.sh.
+# A disk takes the flush of the end no more than the READ.
+tells_of() { grep -Eq "error: volume '$1'.* its store (does not|has not) answer" "$T/target.log"; }
+: >"$HANG/read"
+reads_one far 9900
+[ -z "$DISK" ] || reads_one dev 19000
+t_check 'READs hang' t_wait_for 10 is_hung read "$([ -n "$DISK" ] && echo 2 || echo 1)"
 kill "$T_TARGET"
-t_check 'the target ends' ends
+t_check 'a signal ends the target without the file server' t_wait_for 20 tells_of far
+[ -z "$DISK" ] || t_check 'and without the disk' t_wait_for 20 tells_of dev
+rm "$HANG/read"
+fusermount3 -uz "$M"
+t_ends "$T_TARGET"
+STATUS=$?
+t_check 'which the exit status says' test $STATUS = 1
+t_check 'of no other volume' eval '! grep "error: volume" "$T/target.log" | grep -Ev "far|dev"'
+[ -z "$DISK" ] || losetup -d "$t_loops" && t_loops=
 t_done
