@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "protocol/scsi_vpd.h"
+#include "protocol/wire.h"
 
 static struct in6_addr mapped(struct in_addr in)
 {
@@ -109,6 +111,35 @@ static bool parse_who(char *text, struct access_rule *rule)
 	return parse_ipv4(text, rule);
 }
 
+/* Only the bits that count. */
+static struct in6_addr access_net(const struct access_rule *rule)
+{
+	struct in6_addr net = { 0 };
+	unsigned int whole = rule->prefix / 8;
+
+	memcpy(&net, &rule->net, whole);
+	if (rule->prefix % 8)
+		net.s6_addr[whole] = (uint8_t)(rule->net.s6_addr[whole] &
+					       0xff00 >> rule->prefix % 8);
+	return net;
+}
+
+static uint64_t access_principal(const struct access_rule *rule)
+{
+	struct in6_addr net = access_net(rule);
+	char text[INET6_ADDRSTRLEN + SRP_PORT_ID_TEXT_SIZE];
+	uint8_t digest[16];
+
+	if (rule->by_port) {
+		srp_port_id_format(&rule->port, text);
+	} else {
+		inet_ntop(AF_INET6, &net, text, INET6_ADDRSTRLEN);
+		sprintf(text + strlen(text), "/%u", rule->prefix);
+	}
+	scsi_text_digest(text, digest);
+	return wire_get64(digest);
+}
+
 static bool access_parse_option(const char *text, struct access_rule *rule)
 {
 	if (!strcmp(text, "ro")) {
@@ -139,6 +170,7 @@ static bool parse_rule(char *text, struct access_rule *rule)
 		*option++ = '\0';
 	if (!parse_who(text, rule))
 		return false;
+	rule->principal = access_principal(rule);
 	for (; option; option = next) {
 		next = strchr(option, ':');
 		if (next)
@@ -225,4 +257,13 @@ const struct access_rule *access_rules_find(const struct access_rules *rules,
 			return rule;
 	}
 	return NULL;
+}
+
+uint64_t access_rules_principal(const struct access_rules *rules,
+				const struct srp_port_id *port,
+				const struct in6_addr *addr)
+{
+	const struct access_rule *rule = access_rules_find(rules, port, addr);
+
+	return rule ? rule->principal : 0;
 }

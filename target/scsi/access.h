@@ -14,6 +14,13 @@
  * volume: only the word "all" lets everybody in, and no network has all of IPv4. A volume that is not allowed
  * does not exist for the initiator. Thread: any; rules are constant after the
  * start.
+ *
+ * The principal is what proves who an initiator is. A port identifier proves nothing,
+ * because peers choose it. As long as nothing is authenticated, the principal on a volume
+ * is the WHO of the rule that fits: not the bare address, so an initiator is
+ * the same by each address of one network, and not the options, which may change. "all" is
+ * one principal. So is each port identifier that a rule names, and it proves no more than
+ * the identifier does. See docs/security.md.
  */
 #ifndef TARGET_SCSI_ACCESS_H
 #define TARGET_SCSI_ACCESS_H
@@ -37,6 +44,7 @@ struct access_rule {
 	struct srp_port_id port;
 	struct in6_addr net; /* IPv4: as a mapped address */
 	unsigned int prefix; /* bits of net that count; 0: all initiators */
+	uint64_t principal; /* a digest of WHO: the same for the same initiators */
 	bool read_only;
 	int lun; /* -1: the LUN of the volume */
 };
@@ -54,6 +62,11 @@ bool access_rules_add(struct access_rules *rules, const char *text,
 const struct access_rule *access_rules_find(const struct access_rules *rules,
 					    const struct srp_port_id *port,
 					    const struct in6_addr *addr);
+
+/* The principal of that initiator. 0: no rule fits. */
+uint64_t access_rules_principal(const struct access_rules *rules,
+				const struct srp_port_id *port,
+				const struct in6_addr *addr);
 
 /* An address in the form of rules; all zero for other families. */
 struct in6_addr access_addr(const struct sockaddr_storage *addr);

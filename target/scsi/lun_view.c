@@ -42,6 +42,23 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 	}
 }
 
+uint64_t lun_map_principal(const struct lun_map *luns,
+			   const struct access_rules *of_target,
+			   const struct srp_port_id *port,
+			   const struct in6_addr *addr)
+{
+	uint64_t one = access_rules_principal(of_target, port, addr);
+	uint64_t hash = hash_bytes(HASH_BEGIN, &one, sizeof(one));
+
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		if (!luns->vol[i]->allow.cnt)
+			continue;
+		one = access_rules_principal(&luns->vol[i]->allow, port, addr);
+		hash = hash_bytes(hash, &one, sizeof(one));
+	}
+	return hash;
+}
+
 /* Over the identities of the volumes, empty LUNs included, in the order of the
  * LUNs. A volume may have the address of one that is gone. */
 uint64_t lun_view_digest(const struct lun_view *view)

@@ -29,6 +29,16 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		   const struct srp_port_id *port, const struct in6_addr *addr,
 		   const struct volume **ret_hidden);
 
+/*
+ * The principal of an initiator on this target: a digest of its principals by each list of
+ * rules, as they are now. Two logins with one port identifier are of one initiator if this
+ * is the same.
+ */
+uint64_t lun_map_principal(const struct lun_map *luns,
+			   const struct access_rules *of_target,
+			   const struct srp_port_id *port,
+			   const struct in6_addr *addr);
+
 /* A hash of the volumes and their LUNs; it differs if they have changed. */
 uint64_t lun_view_digest(const struct lun_view *view);
 

@@ -166,6 +166,86 @@ T_TEST(rules_are_limited)
 	assert_false(access_rules_add(&rules, "all", &e));
 }
 
+/* ---- principals ---- */
+
+/* Two initiators with the same port identifier, or one before and after a change. */
+static const struct principal_case {
+	const char *name;
+	const char *rules[2][2]; /* of each one */
+	const char *addr[2];
+	bool same;
+} principal_cases[] = {
+	{ "two addresses of one network",
+	  { { "10.0.0.0/24" }, { "10.0.0.0/24" } },
+	  { "10.0.0.1", "10.0.0.2" },
+	  true },
+	{ "two addresses",
+	  { { "10.0.0.1", "10.0.0.2" }, { "10.0.0.1", "10.0.0.2" } },
+	  { "10.0.0.1", "10.0.0.2" },
+	  false },
+	{ "an address, and the rest",
+	  { { "10.0.0.1", "all:ro" }, { "10.0.0.1", "all:ro" } },
+	  { "10.0.0.1", "10.0.0.2" },
+	  false },
+	{ "everybody",
+	  { { "all" }, { "all" } },
+	  { "10.0.0.1", "fe80::1" },
+	  true },
+	{ "one that may only read from now on",
+	  { { "10.0.0.1" }, { "10.0.0.1:ro:lun=3" } },
+	  { "10.0.0.1", "10.0.0.1" },
+	  true },
+	{ "one whose network is written in another way",
+	  { { "[fd00:0:0:1::5]/64" }, { "[fd00:0:0:1::]/64" } },
+	  { "fd00:0:0:1::7", "fd00:0:0:1::8" },
+	  true },
+	{ "a network that became smaller",
+	  { { "10.0.0.0/24" }, { "10.0.0.0/25" } },
+	  { "10.0.0.1", "10.0.0.1" },
+	  false },
+	{ "a port by two addresses",
+	  { { ONE }, { ONE } },
+	  { "10.0.0.1", "10.0.0.2" },
+	  true },
+	{ "a rule before that fits nobody here",
+	  { { "10.0.0.1" }, { "10.0.0.9", "10.0.0.1" } },
+	  { "10.0.0.1", "10.0.0.1" },
+	  true },
+};
+
+static uint64_t principal_of(const char *const rules[2], const char *addr)
+{
+	struct srp_port_id port = srp_port_id_make(0, 1);
+	struct in6_addr from = addr_of(addr);
+	struct access_rules list = { .cnt = 0 };
+	struct error e;
+	uint64_t principal;
+
+	for (int i = 0; i < 2 && rules[i]; i++)
+		assert_true(access_rules_add(&list, rules[i], &e));
+	principal = access_rules_principal(&list, &port, &from);
+	assert_true(principal);
+	return principal;
+}
+
+T_ROWS(principal_is_the_rule_that_fits, principal_cases)
+{
+	const struct principal_case *row = *state;
+
+	assert_int_equal(principal_of(row->rules[0], row->addr[0]) ==
+				 principal_of(row->rules[1], row->addr[1]),
+			 row->same);
+}
+
+T_TEST(who_fits_no_rule_has_no_principal)
+{
+	struct srp_port_id port = srp_port_id_make(0, 1);
+	struct in6_addr addr = addr_of("10.0.0.1");
+	struct access_rules rules = { .cnt = 0 };
+
+	assert_int_equal(access_rules_principal(&rules, &port, &addr), 0);
+}
+
 /* ---- what the rules do ---- */
 
 /* True if a login from @addr as initiator @who is accepted. Closes it. */
