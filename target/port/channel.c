@@ -40,6 +40,7 @@ struct channel *channel_create(const struct channel_params *p)
 	ch->worker = p->worker;
 	ch->number = p->number;
 	ch->kind = xp_kind(p->conn->xp);
+	ch->addr = access_addr(&p->conn->peer_addr);
 	ch->rules = *p->rules;
 	ch->login_rsp = *p->login_rsp;
 	ch->conn = p->conn;
@@ -171,7 +172,7 @@ static void channel_note_end(struct channel *ch, const char *why)
 static bool channel_may_log(struct channel *ch, enum log_level level)
 {
 	return (log_level >= level || log_has_sink()) &&
-	       login_log_pass(&ch->port->channel_log, &ch->at_port.quota->addr);
+	       login_log_pass(&ch->port->channel_log, &ch->addr);
 }
 
 static void channel_log_login(struct channel *ch)

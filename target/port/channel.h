@@ -170,6 +170,7 @@ struct channel {
 	struct meter_share *meter;
 	unsigned int number; /* in messages: "channel 3" */
 	enum xp_kind kind;
+	struct in6_addr addr; /* of the initiator; IPv4: mapped */
 	struct srp_cmd_rules rules;
 	struct srp_login_rsp login_rsp;
 	/* Set before the message that the channel is open. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 struct nexus *nexus_create(const struct srp_port_id *initiator,
-			   const struct srp_port_id *target,
 			   struct lun_map *luns, const struct lun_view *view,
 			   unsigned int worker_cnt)
 {
@@ -30,7 +29,6 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 	nexus->scsi.read_only = nexus->view.read_only;
 	scsi_nexus_init(&nexus->scsi, luns, initiator);
 	nexus->initiator = *initiator;
-	nexus->target = *target;
 	list_init(&nexus->node);
 	list_init(&nexus->channels);
 	list_init(&nexus->logins);
@@ -91,21 +89,4 @@ void nexus_free(struct nexus *nexus)
 	scsi_nexus_fini(&nexus->scsi);
 	meter_end(nexus->meter);
 	free(nexus);
-}
-
-struct nexus *nexus_find(struct list *nexuses,
-			 const struct srp_port_id *initiator,
-			 const struct srp_port_id *target)
-{
-	struct list *it;
-
-	list_for_each(it, nexuses) {
-		struct nexus *nexus = container_of(it, struct nexus, node);
-
-		if (!nexus->over &&
-		    srp_port_id_equal(&nexus->initiator, initiator) &&
-		    srp_port_id_equal(&nexus->target, target))
-			return nexus;
-	}
-	return NULL;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An I_T nexus: one initiator port and this target port. It is over when it has no
+ * An I_T nexus: one initiator port and this target port. Initiators choose their port
+ * identifiers, so those of two principals (access.h) with the same one have two nexuses. A
+ * nexus is over when it has no
  * channel and no waiting login. Its memory stays until the last request of its
  * channels has ended, which may linger in a store. It belongs to worker 0, except for the unit
  * attentions and the volumes of its view, which are atomic.
@@ -33,8 +35,8 @@ struct nexus {
 	struct list node; /* port->nexuses */
 	struct scsi_nexus scsi;
 	struct srp_port_id initiator;
-	struct srp_port_id target;
-	/* The address of its last login. What it may see depends on this. */
+	/* The address of its last login. Its principal, and so what it may see,
+	 * depends on this. */
 	struct in6_addr addr;
 	struct xp_negotiated negotiated; /* of the channel that opened last */
 	/* Volumes are added and removed (port_change.h) by atomic stores. The
@@ -51,7 +53,7 @@ struct nexus {
 	unsigned int first_worker; /* worker of its first channel */
 	struct meter *meter;	   /* constant */
 	bool was_used;		   /* it has had a channel */
-	/* The target has ended it, or the last one of these ports, and no channel has
+	/* The target has ended it, or the last one of this initiator, and no channel has
 	 * been established since. */
 	bool ended_here;
 	struct list logins; /* struct login of port.c, in order of arrival */
@@ -61,7 +63,6 @@ struct nexus {
 /* @view is copied. NULL: no memory. Thread: worker 0, as for all functions
  * here. */
 struct nexus *nexus_create(const struct srp_port_id *initiator,
-			   const struct srp_port_id *target,
 			   struct lun_map *luns, const struct lun_view *view,
 			   unsigned int worker_cnt);
 
@@ -90,10 +91,5 @@ void nexus_end(struct nexus *nexus);
 /* Frees a nexus that is over and has no closed channel, and removes it from its
  * list. */
 void nexus_free(struct nexus *nexus);
-
-/* NULL: @nexuses has no nexus of these two ports, or it is over. */
-struct nexus *nexus_find(struct list *nexuses,
-			 const struct srp_port_id *initiator,
-			 const struct srp_port_id *target);
 
 #endif

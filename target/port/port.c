@@ -18,6 +18,7 @@ struct login {
 	struct nexus *nexus;
 	struct login_quota *quota;
 	struct xp_conn_request *conn;
+	struct in6_addr addr;
 	struct srp_login_answer answer;
 	bool single;
 	bool wants_aer;
@@ -99,12 +100,50 @@ static void port_refuse(struct port *port, struct xp_conn_request *conn,
 	port_reject(conn, req->tag, reason);
 }
 
-/* ---- logins that wait ---- */
+/* ---- who is who ---- */
+
+static bool port_is_same(const struct port *port,
+			 const struct srp_port_id *initiator,
+			 const struct in6_addr *a, const struct in6_addr *b)
+{
+	return !memcmp(a, b, sizeof(*a)) ||
+	       lun_map_principal(port->luns, &port->allow, initiator, a) ==
+		       lun_map_principal(port->luns, &port->allow, initiator,
+					 b);
+}
+
+struct nexus *port_find_nexus(const struct port *port,
+			      const struct srp_port_id *initiator,
+			      const struct in6_addr *addr)
+{
+	struct list *it;
+
+	list_for_each(it, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		if (!nexus->over &&
+		    srp_port_id_equal(&nexus->initiator, initiator) &&
+		    port_is_same(port, initiator, &nexus->addr, addr))
+			return nexus;
+	}
+	return NULL;
+}
+
+/* That of a login. The nexus is the same with or without the name of the target port:
+ * a login that names it differently must end the commands of the older one, too. */
+static struct nexus *port_nexus_of(const struct port *port,
+				   const struct xp_conn_request *conn,
+				   const struct srp_login_req *req)
+{
+	struct in6_addr addr = access_addr(&conn->peer_addr);
+
+	return port_find_nexus(port, &req->initiator, &addr);
+}
 
 /* NULL: it has never logged in, or was forgotten. */
 static struct port_past_nexus *
 port_find_past(struct port *port, const struct srp_port_id *initiator,
-	       const struct srp_port_id *target)
+	       const struct in6_addr *addr)
 {
 	unsigned int cnt = port->remembered_cnt < PORT_REMEMBERED
 				   ? port->remembered_cnt
@@ -114,11 +153,13 @@ port_find_past(struct port *port, const struct srp_port_id *initiator,
 		struct port_past_nexus *m = &port->remembered[i];
 
 		if (srp_port_id_equal(&m->initiator, initiator) &&
-		    srp_port_id_equal(&m->target, target))
+		    port_is_same(port, initiator, &m->addr, addr))
 			return m;
 	}
 	return NULL;
 }
+
+/* ---- logins that wait ---- */
 
 /* Logins under many names must not push out what keeps data safe. So a nexus that
  * left LUNs is only overwritten if all did. */
@@ -149,13 +190,13 @@ static void port_keep_left(struct port_past_nexus *m, const struct nexus *nexus)
 static void port_remember(struct port *port, const struct nexus *nexus)
 {
 	struct port_past_nexus *m =
-		port_find_past(port, &nexus->initiator, &nexus->target);
+		port_find_past(port, &nexus->initiator, &nexus->addr);
 
 	if (!m)
 		m = port_oldest_past(port);
 	free(m->left);
 	*m = (struct port_past_nexus){ .initiator = nexus->initiator,
-				       .target = nexus->target,
+				       .addr = nexus->addr,
 				       .view = lun_view_digest(&nexus->view) };
 	port_keep_left(m, nexus);
 }
@@ -362,21 +403,25 @@ void port_channel_gone(struct channel *ch)
 
 /* ---- login ---- */
 
-static struct nexus *port_find_or_create_nexus(struct port *port,
-					       const struct srp_login_req *req,
-					       const struct lun_view *view)
+static struct nexus *
+port_find_or_create_nexus(struct port *port, const struct xp_conn_request *conn,
+			  const struct srp_login_req *req,
+			  const struct lun_view *view)
 {
-	struct nexus *nexus =
-		nexus_find(&port->nexuses, &req->initiator, &req->target);
+	struct in6_addr addr = access_addr(&conn->peer_addr);
+	struct nexus *nexus = port_find_nexus(port, &req->initiator, &addr);
 	const struct port_past_nexus *was;
 
-	if (nexus)
+	if (nexus) {
+		nexus->addr = addr;
 		return nexus;
-	nexus = nexus_create(&req->initiator, &req->target, port->luns, view,
+	}
+	nexus = nexus_create(&req->initiator, port->luns, view,
 			     port->worker_cnt);
 	if (!nexus)
 		return NULL;
-	was = port_find_past(port, &req->initiator, &req->target);
+	nexus->addr = addr;
+	was = port_find_past(port, &req->initiator, &addr);
 	if (was) {
 		if (was->left)
 			nexus->left = *was->left;
@@ -417,6 +462,7 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 	login->port = port;
 	login->nexus = nexus;
 	login->conn = conn;
+	login->addr = addr;
 	login->answer = *answer;
 	login->single = req->multichan == SRP_MULTICHAN_SINGLE;
 	login->wants_aer = req->aer;
@@ -430,12 +476,9 @@ static void port_log_in(struct port *port, struct xp_conn_request *conn,
 			const struct srp_login_answer *answer,
 			const struct lun_view *view)
 {
-	struct nexus *nexus = port_find_or_create_nexus(port, req, view);
+	struct nexus *nexus = port_find_or_create_nexus(port, conn, req, view);
 	struct login *login =
 		nexus ? login_create(port, nexus, conn, req, answer) : NULL;
-
-	if (nexus)
-		nexus->addr = access_addr(&conn->peer_addr);
 
 	if (!login) {
 		port_refuse(port, conn, req, SRP_REJ_NO_RESOURCES,
@@ -486,8 +529,7 @@ static uint32_t port_lacks_room(struct port *port,
 				const char **ret_why)
 {
 	struct in6_addr addr = access_addr(&conn->peer_addr);
-	const struct nexus *nexus =
-		nexus_find(&port->nexuses, &req->initiator, &req->target);
+	const struct nexus *nexus = port_nexus_of(port, conn, req);
 	bool single = req->multichan == SRP_MULTICHAN_SINGLE;
 
 	*ret_why = NULL;
@@ -536,8 +578,9 @@ static void port_keep_meaning(struct port *port,
 			      const struct srp_login_req *req,
 			      struct lun_view *view)
 {
+	struct in6_addr addr = access_addr(&conn->peer_addr);
 	const struct port_past_nexus *was =
-		port_find_past(port, &req->initiator, &req->target);
+		port_find_past(port, &req->initiator, &addr);
 	unsigned int cnt = view->cnt;
 	char name[SRP_PORT_ID_TEXT_SIZE];
 	unsigned int dropped;
@@ -555,9 +598,8 @@ static void port_keep_meaning(struct port *port,
 
 /*
  * Why the initiator is rejected for what it may see. NULL: it is not. The view
- * of a nexus is decided once. So a login of the same initiator port from
- * another address must see the same volumes; otherwise it can neither join nor
- * end the nexus. Volumes whose LUN was another volume to the nexus are removed
+ * of a nexus is decided once; one that is to see other volumes by now must
+ * end before. Volumes whose LUN was another volume to the nexus are removed
  * from @view.
  */
 static const char *port_lacks_access(struct port *port,
@@ -565,8 +607,7 @@ static const char *port_lacks_access(struct port *port,
 				     const struct srp_login_req *req,
 				     struct lun_view *view)
 {
-	const struct nexus *nexus =
-		nexus_find(&port->nexuses, &req->initiator, &req->target);
+	const struct nexus *nexus = port_nexus_of(port, conn, req);
 
 	if (view->cnt == 0)
 		return "no volume is allowed for it (--allow, ,allow=)";
@@ -579,8 +620,8 @@ static const char *port_lacks_access(struct port *port,
 	if (lun_view_has_leaver(&nexus->view))
 		return "a volume that it sees is being removed, and commands "
 		       "of it still run";
-	return "that initiator port is logged in from an address which may "
-	       "see other volumes";
+	return "its last session is still ending, as its access rules have "
+	       "changed";
 }
 
 static void port_requested(struct xp_conn_request *conn)
@@ -610,10 +651,6 @@ static void port_requested(struct xp_conn_request *conn)
 			    srp_rej_reason_hint(answer.reason));
 		return;
 	}
-	/* The nexus is the same with or without the name of the target port: a
-	 * login that names it differently must end the commands of the older
-	 * one, too. */
-	req.target = port->policy.target;
 	port_make_view(port, conn, &req, &view);
 	why = port_lacks_access(port, conn, &req, &view);
 	if (why) {
@@ -703,9 +740,7 @@ void port_end_nexus(struct port *port, struct nexus *nexus, const char *why)
 	port_free_if_unused(port, nexus);
 }
 
-bool port_all_addresses(const struct nexus *nexus,
-			bool (*fits)(void *user, const struct in6_addr *addr),
-			void *user)
+bool port_has_one_principal(const struct port *port, const struct nexus *nexus)
 {
 	struct list *it;
 
@@ -713,14 +748,16 @@ bool port_all_addresses(const struct nexus *nexus,
 		const struct channel *ch =
 			container_of(it, struct channel, at_port.nexus_node);
 
-		if (!fits(user, &ch->at_port.quota->addr))
+		if (!port_is_same(port, &nexus->initiator, &nexus->addr,
+				  &ch->addr))
 			return false;
 	}
 	list_for_each(it, &nexus->logins) {
 		const struct login *login =
 			container_of(it, struct login, node);
 
-		if (!fits(user, &login->quota->addr))
+		if (!port_is_same(port, &nexus->initiator, &nexus->addr,
+				  &login->addr))
 			return false;
 	}
 	return true;

@@ -71,8 +71,8 @@ struct port {
 	struct list nexuses;
 	struct port_past_nexus {
 		struct srp_port_id initiator;
-		struct srp_port_id target;
-		uint64_t view; /* lun_view_digest() */
+		struct in6_addr addr; /* of its last login */
+		uint64_t view;	      /* lun_view_digest() */
 		/* If the target has ended it: nexus.left, owned; else, or if
 		 * that is empty, NULL. */
 		struct lun_past *left;
@@ -134,11 +134,15 @@ void port_stop(struct port *port);
  * left. */
 void port_end_nexus(struct port *port, struct nexus *nexus, const char *why);
 
-/* True if @fits is true for each address from which @nexus has a channel or a
- * waiting login. */
-bool port_all_addresses(const struct nexus *nexus,
-			bool (*fits)(void *user, const struct in6_addr *addr),
-			void *user);
+/* The nexus of the initiator port @initiator whose principal, by the rules as they are now,
+ * is that of @addr. NULL: none, or it is over. */
+struct nexus *port_find_nexus(const struct port *port,
+			      const struct srp_port_id *initiator,
+			      const struct in6_addr *addr);
+
+/* True if each address from which @nexus has a channel or a waiting login is of one
+ * principal. Any of them then sees the same volumes. */
+bool port_has_one_principal(const struct port *port, const struct nexus *nexus);
 
 /* Stops listening; no channels may be left. */
 void port_fini(struct port *port);

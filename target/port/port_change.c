@@ -22,36 +22,6 @@ static void change_make_view(const struct port *port, const struct nexus *nexus,
 	nexus_keep_meaning(&nexus->left, view);
 }
 
-/* For change_views_agree(). */
-struct change_view {
-	const struct port *port;
-	const struct nexus *nexus;
-	struct lun_view view;
-};
-
-static bool change_is_view_of(void *user, const struct in6_addr *addr)
-{
-	struct change_view *c = user;
-	const struct volume *hidden;
-	struct lun_view view;
-
-	lun_view_make(&view, c->port->luns, &c->port->allow,
-		      &c->nexus->initiator, addr, &hidden);
-	nexus_keep_meaning(&c->nexus->left, &view);
-	return lun_view_equal(&view, &c->view);
-}
-
-/* False: @nexus has logged in from several addresses, and would now see other
- * volumes by another one than its last. */
-static bool change_views_agree(const struct port *port,
-			       const struct nexus *nexus)
-{
-	struct change_view c = { .port = port, .nexus = nexus };
-
-	change_make_view(port, nexus, &c.view);
-	return port_all_addresses(nexus, change_is_view_of, &c);
-}
-
 /* ---- volumes that are added ---- */
 
 static void change_show(struct nexus *nexus, const struct lun_view *view,
@@ -110,10 +80,10 @@ void port_volume_added(struct port *port, struct volume *vol)
 
 		if (nexus->over)
 			continue;
-		if (!change_views_agree(port, nexus)) {
+		if (!port_has_one_principal(port, nexus)) {
 			port_end_nexus(port, nexus,
-				       "one of its addresses may see a volume "
-				       "that another may not");
+				       "other rules of the new volume fit one "
+				       "of its addresses than another");
 			continue;
 		}
 		change_show_new(port, nexus);
@@ -219,7 +189,7 @@ unsigned int port_rules_changed(struct port *port)
 			continue;
 		change_make_view(port, nexus, &view);
 		if (lun_view_equal(&nexus->view, &view) &&
-		    change_views_agree(port, nexus))
+		    port_has_one_principal(port, nexus))
 			continue;
 		cnt++;
 		change_leave_luns(nexus, &view);
@@ -272,11 +242,19 @@ unsigned int port_ending(const struct port *port, unsigned int before)
 
 bool port_kick(struct port *port, const struct srp_port_id *initiator)
 {
-	struct nexus *nexus =
-		nexus_find(&port->nexuses, initiator, &port->policy.target);
+	bool found = false;
+	struct list *it;
+	struct list *tmp;
 
-	if (!nexus)
-		return false;
-	port_end_nexus(port, nexus, "the administrator has ended the session");
-	return true;
+	list_for_each_safe(it, tmp, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		if (nexus->over ||
+		    !srp_port_id_equal(&nexus->initiator, initiator))
+			continue;
+		port_end_nexus(port, nexus,
+			       "the administrator has ended the session");
+		found = true;
+	}
+	return found;
 }

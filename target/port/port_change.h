@@ -33,8 +33,8 @@ void port_volume_gone(struct port *port, struct volume *vol);
 
 /*
  * Call this after access rules changed. Ends the nexuses that would see other
- * volumes by the new rules, by any of their addresses; they may log in again at
- * once. Returns how many.
+ * volumes by the new rules, or whose addresses are now of several principals; they may
+ * log in again at once. Returns how many.
  */
 unsigned int port_rules_changed(struct port *port);
 
@@ -57,7 +57,7 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
  * any time. */
 unsigned int port_ending(const struct port *port, unsigned int before);
 
-/* Ends the nexus of @initiator. False: there is none. */
+/* Ends the nexuses of @initiator, of all principals. False: there is none. */
 bool port_kick(struct port *port, const struct srp_port_id *initiator);
 
 #endif

@@ -98,6 +98,23 @@ void t_port_start(struct t_port *t, unsigned int workers)
 	T_MUST(!port_listen(&t->port, &at, /* fd= */ -1, &e));
 }
 
+struct nexus *t_port_nexus(const struct t_port *t, unsigned int who)
+{
+	struct srp_port_id id = srp_port_id_make(0, who);
+	struct nexus *found = NULL;
+	struct list *it;
+
+	list_for_each(it, &t->port.nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		if (!found && !nexus->over &&
+		    srp_port_id_equal(&nexus->initiator, &id))
+			found = nexus;
+	}
+	T_MUST(found);
+	return found;
+}
+
 bool t_port_turn(struct t_port *t)
 {
 	bool busy = false;

@@ -63,6 +63,10 @@ void t_port_allow(struct t_port *t, const char *rule);
  * them. */
 void t_port_start(struct t_port *t, unsigned int workers);
 
+/* Returns the nexus of the initiator port srp_port_id_make(0, @who); the first one, if
+ * several principals use it. */
+struct nexus *t_port_nexus(const struct t_port *t, unsigned int who);
+
 /* Runs one turn of every worker's reactor. True if any of them had work. */
 bool t_port_turn(struct t_port *t);
 

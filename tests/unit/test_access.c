@@ -298,51 +298,140 @@ T_TEST(own_rules_replace_those_of_the_target)
 	rig_destroy(rig);
 }
 
-/* An initiator cannot join or end a nexus if it would not see the same
- * volumes. */
-T_TEST(nexus_is_not_joined_from_where_others_are_allowed)
-{
-	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
-	struct rig *rig = rig_create(&opt);
-	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
-	struct t_ini *ch;
-	struct t_ini *intruder;
+/* ---- another principal with the same port identifier ---- */
 
-	t_fabric_come_from(rig->hub, "10.0.0.1");
-	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	assert_false(gets_in(rig, 1, "10.0.0.2"));
-	t_fabric_come_from(rig->hub, "10.0.0.2");
-	intruder = rig_connect(rig, &req);
-	assert_false(intruder->established);
-	rig_expect_alive(ch);
+/* 10.0.0.1 is the victim. */
+static const struct other_case {
+	const char *name;
+	const char *rules[2];
+	const char *of_ram;
+	const char *addr; /* of the other one */
+} other_cases[] = {
+	{ "may only read", { "10.0.0.1", "10.0.0.2:ro" }, NULL, "10.0.0.2" },
+	{ "may do the same", { "10.0.0.1", "10.0.0.2" }, NULL, "10.0.0.2" },
+	{ "is one of all the others", { "10.0.0.1", "all" }, NULL, "10.9.0.1" },
+	{ "sees fewer volumes", { "all" }, "10.0.0.1", "10.0.0.2" },
+};
+
+static struct rig *two_principals(const struct other_case *row)
+{
+	struct rig_options opt = { .allow = row->rules[0],
+				   .allow_lun = { [RIG_RAM] = row->of_ram } };
+	struct rig *rig = rig_create(&opt);
+	struct error e;
+
+	if (row->rules[1])
+		assert_true(access_rules_add(&rig->target.port.allow,
+					     row->rules[1], &e));
+	return rig;
+}
+
+/* Logs in as initiator 1 from @addr; nobody may prevent that. */
+static struct t_ini *login_from(struct rig *rig, const char *addr,
+				enum srp_multichan multichan)
+{
+	t_fabric_come_from(rig->hub, addr);
+	return rig_login(rig, 1, multichan);
+}
+
+static void expect_attention(struct t_ini *ch, enum scsi_asc code)
+{
+	uint16_t asc = 0;
+
+	assert_int_equal(rig_clear_ua(ch, 0, &asc), 1);
+	assert_int_equal(asc, code);
+}
+
+T_ROWS(login_of_another_principal_ends_no_nexus, other_cases)
+{
+	struct rig *rig = two_principals(*state);
+	const char *addr = ((const struct other_case *)*state)->addr;
+	struct t_ini *victim;
+
+	victim = login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE);
+	rig_expect_alive(victim);
+	login_from(rig, addr, SRP_MULTICHAN_SINGLE);
+	assert_false(victim->closed);
+	rig_expect_alive(victim);
 	rig_destroy(rig);
 }
 
-/* Logs in as initiator 1 from @addr, and expects a unit attention. */
-static void expect_news(struct rig *rig, const char *addr, unsigned int cnt,
-			enum scsi_asc last)
+T_ROWS(login_of_another_principal_joins_no_nexus, other_cases)
 {
-	struct t_ini *ch;
-	uint16_t asc = 0;
+	struct rig *rig = two_principals(*state);
+	const char *addr = ((const struct other_case *)*state)->addr;
+	struct t_ini *other;
 
-	t_fabric_come_from(rig->hub, addr);
-	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
-	assert_int_equal(rig_clear_ua(ch, 0, &asc), cnt);
-	assert_int_equal(asc, last);
-	rig_chan_free(ch);
+	login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE);
+	other = login_from(rig, addr, SRP_MULTICHAN_MULTI);
+	assert_int_equal(other->login_rsp.multichan, SRP_MULTICHAN_NO_CHAN);
+	rig_destroy(rig);
 }
 
-/* The address of an initiator decides which volumes it sees. */
+T_ROWS(login_of_another_principal_keeps_nobody_out, other_cases)
+{
+	struct rig *rig = two_principals(*state);
+	const char *addr = ((const struct other_case *)*state)->addr;
+	struct t_ini *other;
+
+	other = login_from(rig, addr, SRP_MULTICHAN_SINGLE);
+	rig_expect_alive(login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE));
+	assert_false(other->closed);
+	rig_destroy(rig);
+}
+
+/* A nexus loss is told only to whom it happened. */
+T_ROWS(login_of_another_principal_inherits_nothing, other_cases)
+{
+	struct rig *rig = two_principals(*state);
+	const char *addr = ((const struct other_case *)*state)->addr;
+	struct t_ini *ch;
+
+	ch = login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE);
+	expect_attention(ch, SCSI_ASC_POWER_ON);
+	rig_chan_free(ch);
+	ch = login_from(rig, addr, SRP_MULTICHAN_SINGLE);
+	expect_attention(ch, SCSI_ASC_POWER_ON);
+	rig_chan_free(ch);
+	ch = login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE);
+	expect_attention(ch, SCSI_ASC_NEXUS_LOSS);
+	rig_destroy(rig);
+}
+
+/* A host that comes back by another address of its network is the same. */
+T_TEST(another_address_of_one_principal_replaces_the_nexus)
+{
+	struct rig_options opt = { .allow = "10.0.0.0/24" };
+	struct rig *rig = rig_create(&opt);
+	struct t_ini *old = login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE);
+	struct t_ini *ch = login_from(rig, "10.0.0.2", SRP_MULTICHAN_SINGLE);
+
+	assert_true(old->closed);
+	rig_chan_free(ch);
+	ch = login_from(rig, "10.0.0.3", SRP_MULTICHAN_SINGLE);
+	expect_attention(ch, SCSI_ASC_NEXUS_LOSS);
+	rig_destroy(rig);
+}
+
+/* The rules change while it is away. */
 T_TEST(who_sees_other_volumes_than_before_is_told)
 {
 	struct rig_options opt = { .allow_lun = { [RIG_RAM] = "10.0.0.1" } };
 	struct rig *rig = rig_create(&opt);
+	struct access_rules *rules = &rig->target.luns.vol[RIG_RAM]->allow;
+	struct t_ini *ch;
+	uint16_t asc = 0;
 
-	expect_news(rig, "10.0.0.1", 1, SCSI_ASC_POWER_ON);
-	expect_news(rig, "10.0.0.1", 1, SCSI_ASC_NEXUS_LOSS);
-	expect_news(rig, "10.0.0.2", 2, SCSI_ASC_REPORTED_LUNS_CHANGED);
-	expect_news(rig, "10.0.0.3", 1, SCSI_ASC_NEXUS_LOSS);
-	expect_news(rig, "10.0.0.1", 2, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	ch = login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE);
+	expect_attention(ch, SCSI_ASC_POWER_ON);
+	rig_chan_free(ch);
+	rules->rule[0].is_nobody = true;
+	ch = login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE);
+	assert_int_equal(rig_clear_ua(ch, 0, &asc), 2);
+	assert_int_equal(asc, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	rig_chan_free(ch);
+	ch = login_from(rig, "10.0.0.1", SRP_MULTICHAN_SINGLE);
+	expect_attention(ch, SCSI_ASC_NEXUS_LOSS);
 	rig_destroy(rig);
 }
 

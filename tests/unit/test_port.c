@@ -943,16 +943,11 @@ T_TEST(channel_without_others_is_told_so)
 /* Returns the workers of the channels of initiator @who's nexus, as digits. */
 static const char *workers_of(const struct rig *rig, unsigned int who)
 {
-	const struct srp_login_req req =
-		rig_login_req(rig, who, SRP_MULTICHAN_MULTI);
-	struct list *nexuses = (struct list *)&rig->target.port.nexuses;
-	const struct nexus *nexus =
-		nexus_find(nexuses, &req.initiator, &req.target);
+	const struct nexus *nexus = t_port_nexus(&rig->target, who);
 	static char digits[8];
 	unsigned int cnt = 0;
 	struct list *it;
 
-	assert_non_null(nexus);
 	assert_true(nexus->channel_cnt < sizeof(digits));
 	list_for_each(it, &nexus->channels)
 		digits[cnt++] = (char)('0' + container_of(it, struct channel,

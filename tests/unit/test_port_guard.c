@@ -27,11 +27,8 @@ static void pass(struct rig *rig, uint64_t ms)
 /* Returns the target's end of the only channel of initiator @who. */
 static struct xp_chan *target_end(struct rig *rig, unsigned int who)
 {
-	struct srp_port_id id = srp_port_id_make(0, who);
-	struct srp_port_id name = t_port_name();
-	struct nexus *nexus = nexus_find(&rig->target.port.nexuses, &id, &name);
+	const struct nexus *nexus = t_port_nexus(&rig->target, who);
 
-	assert_non_null(nexus);
 	return list_first(&nexus->channels, struct channel, at_port.nexus_node)
 		->xp;
 }
