@@ -197,11 +197,16 @@ int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
 
 static int pr_find(const struct scsi_pr *pr, const struct scsi_pr_nexus *nexus)
 {
+	int found = -1;
+
 	for (int i = 0; i < pr->cnt; i++) {
-		if (scsi_pr_nexus_equal(&pr->regs[i].nexus, nexus))
+		if (!scsi_pr_nexus_equal(&pr->regs[i].nexus, nexus))
+			continue;
+		if (pr->regs[i].nexus.principal == nexus->principal)
 			return i;
+		found = i;
 	}
-	return -1;
+	return found;
 }
 
 const struct scsi_pr_registration *
@@ -395,10 +400,18 @@ static int register_others(struct work *w, uint16_t was)
 }
 
 /* The asking initiator port, through @target_port. */
+static struct scsi_pr_nexus pr_from(const struct work *w, uint16_t target_port)
+{
+	struct scsi_pr_nexus nexus = *w->from;
+
+	nexus.target_port = target_port;
+	return nexus;
+}
+
 static int register_nexus(struct work *w, uint16_t target_port)
 {
 	const struct scsi_pr_request *req = w->req;
-	struct scsi_pr_nexus nexus = { w->from->port, target_port };
+	struct scsi_pr_nexus nexus = pr_from(w, target_port);
 	int i = pr_find(&w->pr, &nexus);
 
 	if (i < 0)
@@ -407,6 +420,7 @@ static int register_nexus(struct work *w, uint16_t target_port)
 		remove_registration(w, i);
 		return 0;
 	}
+	w->pr.regs[i].nexus = nexus;
 	w->pr.regs[i].key = req->action_key;
 	w->pr.regs[i].all_ports = req->all_tg_pt && req->target_ports == 1;
 	return 0;
@@ -439,7 +453,7 @@ static int do_register_and_ignore(struct work *w)
 static int do_register(struct work *w)
 {
 	for (uint16_t t = 1; t <= w->req->target_ports; t++) {
-		struct scsi_pr_nexus nexus = { w->from->port, t };
+		struct scsi_pr_nexus nexus = pr_from(w, t);
 		int i = pr_find(&w->pr, &nexus);
 		uint64_t key = i < 0 ? 0 : w->pr.regs[i].key;
 

@@ -7,7 +7,9 @@
  * the value unchanged.
  *
  * A registration is one of an I_T nexus: an initiator port and a target port.
- * The target ports of a unit have the numbers 1 and up.
+ * The target ports of a unit have the numbers 1 and up. Initiator ports with the same
+ * identifier are different ones if they are of two principals, that is, if something
+ * better than the identifier says so.
  *
  * Thread: any, for every function here. Threads that share a value must lock
  * it.
@@ -72,13 +74,22 @@ enum scsi_pr_out {
 struct scsi_pr_nexus {
 	struct srp_port_id port; /* of the initiator */
 	uint16_t target_port;	 /* relative target port identifier */
+	/* Of the initiator. 0: only the identifier is known, as of one that another
+	 * nexus has registered; whoever has the identifier is meant. */
+	uint64_t principal;
 };
+
+static inline bool scsi_pr_principal_fits(uint64_t a, uint64_t b)
+{
+	return a == b || !a || !b;
+}
 
 static inline bool scsi_pr_nexus_equal(const struct scsi_pr_nexus *a,
 				       const struct scsi_pr_nexus *b)
 {
 	return a->target_port == b->target_port &&
-	       srp_port_id_equal(&a->port, &b->port);
+	       srp_port_id_equal(&a->port, &b->port) &&
+	       scsi_pr_principal_fits(a->principal, b->principal);
 }
 
 struct scsi_pr_registration {

@@ -260,10 +260,10 @@ static void server_preempted(void *user, struct volume *vol, unsigned int cnt)
 
 void server_end_preempted(struct server *s, struct volume *vol)
 {
-	struct srp_port_id ports[SCSI_PR_MAX];
-	unsigned int cnt = unit_share_take_aborts(vol, ports);
+	struct scsi_pr_nexus nexuses[SCSI_PR_MAX];
+	unsigned int cnt = unit_share_take_aborts(vol, nexuses);
 
-	if (!cnt || !task_mgmt_preempt_volume(&s->port, vol, ports, cnt,
+	if (!cnt || !task_mgmt_preempt_volume(&s->port, vol, nexuses, cnt,
 					      server_preempted, s))
 		return;
 	/* Out of memory: once more, when others have run. */

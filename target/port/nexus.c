@@ -27,6 +27,7 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 	nexus->view = *view;
 	nexus->scsi.vol = nexus->view.vol;
 	nexus->scsi.read_only = nexus->view.read_only;
+	nexus->scsi.principal = nexus->view.principal;
 	scsi_nexus_init(&nexus->scsi, luns, initiator);
 	nexus->initiator = *initiator;
 	list_init(&nexus->node);

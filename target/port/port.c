@@ -35,6 +35,7 @@ void port_init(struct port *port, const struct srp_port_id *id)
 
 	list_init(&port->nexuses);
 	list_init(&port->quotas);
+	lun_map_follow_rules(port->luns, &port->allow);
 	login_log_init(&port->channel_log);
 	if (!port->limits.logins)
 		port->limits = defaults;

@@ -30,6 +30,7 @@ static void change_show(struct nexus *nexus, const struct lun_view *view,
 	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, SCSI_UA_LUNS_CHANGED);
 	scsi_nexus_gain(&nexus->scsi, lun);
 	nexus->view.read_only[lun] = view->read_only[lun];
+	nexus->view.principal[lun] = view->principal[lun];
 	nexus->view.cnt++;
 	/* Last: a thread that finds the volume must find the rest. */
 	__atomic_store_n(&nexus->view.vol[lun], view->vol[lun],
@@ -75,6 +76,7 @@ void port_volume_added(struct port *port, struct volume *vol)
 
 	assert(luns->cnt < LUNS_MAX);
 	luns->vol[luns->cnt++] = vol;
+	lun_map_follow_rules(luns, &port->allow);
 	list_for_each_safe(it, tmp, &port->nexuses) {
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
@@ -175,6 +177,19 @@ static void change_leave_luns(struct nexus *nexus, const struct lun_view *next)
 	}
 }
 
+/* Other rules fit its address now. It keeps what it has reserved. */
+static void change_take_principals(struct nexus *nexus,
+				   const struct lun_view *next)
+{
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (nexus->view.vol[lun] &&
+		    nexus->view.vol[lun] == next->vol[lun])
+			scsi_nexus_take_principal(&nexus->scsi, lun,
+						  &nexus->view.principal[lun],
+						  next->principal[lun]);
+	}
+}
+
 unsigned int port_rules_changed(struct port *port)
 {
 	struct list *it;
@@ -188,6 +203,7 @@ unsigned int port_rules_changed(struct port *port)
 		if (nexus->over)
 			continue;
 		change_make_view(port, nexus, &view);
+		change_take_principals(nexus, &view);
 		if (lun_view_equal(&nexus->view, &view) &&
 		    port_has_one_principal(port, nexus))
 			continue;
@@ -195,6 +211,7 @@ unsigned int port_rules_changed(struct port *port)
 		change_leave_luns(nexus, &view);
 		port_end_nexus(port, nexus, "its access rules have changed");
 	}
+	lun_map_follow_rules(port->luns, &port->allow);
 	return cnt;
 }
 

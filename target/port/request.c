@@ -34,7 +34,7 @@ static bool request_give_to_disk(struct request *req);
 static void request_disk_done(struct scsi_task *task);
 static bool request_answer_now(struct scsi_task *task);
 static int request_abort_preempted(struct scsi_task *task,
-				   const struct srp_port_id *ports,
+				   const struct scsi_pr_nexus *nexuses,
 				   unsigned int cnt);
 
 static void request_respond(struct request *req);
@@ -765,11 +765,11 @@ static bool request_answer_now(struct scsi_task *task)
 
 /* For scsi_task.abort. */
 static int request_abort_preempted(struct scsi_task *task,
-				   const struct srp_port_id *ports,
+				   const struct scsi_pr_nexus *nexuses,
 				   unsigned int cnt)
 {
 	return task_mgmt_preempt(container_of(task, struct request, task),
-				 ports, cnt);
+				 nexuses, cnt);
 }
 
 /* ---- the response ---- */

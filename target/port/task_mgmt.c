@@ -31,11 +31,11 @@ struct task_mgmt {
 	struct task_mgmt_eviction *eviction; /* EVICT */
 	uint8_t function;
 	uint64_t task_tag;
-	struct srp_port_id *ports; /* PREEMPT: the initiators, port_cnt */
+	struct scsi_pr_nexus *nexuses; /* PREEMPT: the initiators, nexus_cnt */
 	/* PREEMPT without req */
 	void (*preempted)(void *user, struct volume *vol, unsigned int cnt);
 	void *user;
-	unsigned int port_cnt;
+	unsigned int nexus_cnt;
 	unsigned int parts_left;
 	struct scsi_reset reset; /* LUN RESET: for its last step */
 	struct task_mgmt_part parts[];
@@ -73,9 +73,9 @@ static bool tmf_is_preempted(const struct task_mgmt *tm,
 
 	if (info && info->op == SCSI_OP_PERSISTENT_OUT)
 		return false;
-	for (unsigned int i = 0; i < tm->port_cnt; i++) {
-		if (srp_port_id_equal(&tmf_nexus_of(req)->initiator,
-				      &tm->ports[i]))
+	for (unsigned int i = 0; i < tm->nexus_cnt; i++) {
+		if (scsi_nexus_is(&tmf_nexus_of(req)->scsi, tm->vol,
+				  &tm->nexuses[i]))
 			return true;
 	}
 	return false;
@@ -310,7 +310,7 @@ static void tmf_free(struct task_mgmt *tm)
 {
 	if (tm->vol)
 		atomic_fetch_sub(&tm->vol->managed, 1);
-	free(tm->ports);
+	free(tm->nexuses);
 	free(tm);
 }
 
@@ -367,7 +367,7 @@ static void tmf_preempted(struct task_mgmt *tm)
 
 	/* The volume stays until the function about it has ended. */
 	if (tm->preempted)
-		tm->preempted(tm->user, tm->vol, tm->port_cnt);
+		tm->preempted(tm->user, tm->vol, tm->nexus_cnt);
 	tmf_free(tm);
 	if (req)
 		req->task.aborted(&req->task);
@@ -451,31 +451,33 @@ static struct task_mgmt *tmf_create(struct request *req, uint8_t function,
 
 /* @tm: NULL: no memory for it. */
 static int tmf_start_preempt(struct task_mgmt *tm,
-			     const struct srp_port_id *ports, unsigned int cnt)
+			     const struct scsi_pr_nexus *nexuses,
+			     unsigned int cnt)
 {
 	if (tm)
-		tm->ports = malloc(cnt * sizeof(*ports));
-	if (!tm || !tm->ports) {
+		tm->nexuses = malloc(cnt * sizeof(*nexuses));
+	if (!tm || !tm->nexuses) {
 		if (tm)
 			tmf_free(tm);
 		return -ENOMEM;
 	}
-	memcpy(tm->ports, ports, cnt * sizeof(*ports));
-	tm->port_cnt = cnt;
+	memcpy(tm->nexuses, nexuses, cnt * sizeof(*nexuses));
+	tm->nexus_cnt = cnt;
 	tmf_send_parts(tm);
 	return 0;
 }
 
-int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
+int task_mgmt_preempt(struct request *req, const struct scsi_pr_nexus *nexuses,
 		      unsigned int cnt)
 {
 	return tmf_start_preempt(tmf_create(req, PREEMPT, req->task.lun,
 					    req->ch->port->worker_cnt),
-				 ports, cnt);
+				 nexuses, cnt);
 }
 
 int task_mgmt_preempt_volume(struct port *port, struct volume *vol,
-			     const struct srp_port_id *ports, unsigned int cnt,
+			     const struct scsi_pr_nexus *nexuses,
+			     unsigned int cnt,
 			     void (*done)(void *user, struct volume *vol,
 					  unsigned int cnt),
 			     void *user)
@@ -486,7 +488,7 @@ int task_mgmt_preempt_volume(struct port *port, struct volume *vol,
 		tm->preempted = done;
 		tm->user = user;
 	}
-	return tmf_start_preempt(tm, ports, cnt);
+	return tmf_start_preempt(tm, nexuses, cnt);
 }
 
 int task_mgmt_evict_prepare(struct port *port, struct volume *vol,

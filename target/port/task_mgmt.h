@@ -55,13 +55,13 @@ struct task_mgmt_part {
 void task_mgmt_start(struct request *req, struct xp_iu *iu);
 
 /*
- * For PREEMPT AND ABORT: ends the commands of the initiator @ports on the LUN
+ * For PREEMPT AND ABORT: ends the commands of the initiator @nexuses on the LUN
  * of @req as another nexus would, except PERSISTENT RESERVE OUT: that never
  * touches the medium, and two of them might wait for each other. Then calls
- * req->task.aborted(). @ports is borrowed for the call. -ENOMEM: nothing has
+ * req->task.aborted(). @nexuses is borrowed for the call. -ENOMEM: nothing has
  * begun. Thread: the worker of the channel.
  */
-int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
+int task_mgmt_preempt(struct request *req, const struct scsi_pr_nexus *nexuses,
 		      unsigned int cnt);
 
 /*
@@ -71,7 +71,8 @@ int task_mgmt_preempt(struct request *req, const struct srp_port_id *ports,
  * worker 0.
  */
 int task_mgmt_preempt_volume(struct port *port, struct volume *vol,
-			     const struct srp_port_id *ports, unsigned int cnt,
+			     const struct scsi_pr_nexus *nexuses,
+			     unsigned int cnt,
 			     void (*done)(void *user, struct volume *vol,
 					  unsigned int cnt),
 			     void *user);

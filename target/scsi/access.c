@@ -267,3 +267,12 @@ uint64_t access_rules_principal(const struct access_rules *rules,
 
 	return rule ? rule->principal : 0;
 }
+
+bool access_rules_name(const struct access_rules *rules, uint64_t principal)
+{
+	for (unsigned int i = 0; i < rules->cnt; i++) {
+		if (rules->rule[i].principal == principal)
+			return true;
+	}
+	return false;
+}

@@ -68,6 +68,9 @@ uint64_t access_rules_principal(const struct access_rules *rules,
 				const struct srp_port_id *port,
 				const struct in6_addr *addr);
 
+/* True if a rule names that principal. */
+bool access_rules_name(const struct access_rules *rules, uint64_t principal);
+
 /* An address in the form of rules; all zero for other families. */
 struct in6_addr access_addr(const struct sockaddr_storage *addr);
 

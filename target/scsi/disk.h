@@ -114,13 +114,22 @@ static inline bool scsi_volume_no_medium(const struct volume *vol,
 	return true;
 }
 
+/* For scsi_nexus_is_shut_out(), when something is reserved. */
+bool scsi_nexus_look(struct scsi_nexus *nexus, struct volume *vol,
+		     unsigned int lun, uint64_t version,
+		     enum scsi_access access);
+
 /* True if a reservation keeps @nexus from @access to @vol, its LUN @lun. */
 static inline bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus,
 					  struct volume *vol, unsigned int lun,
 					  enum scsi_access access)
 {
-	return unit_state_conflicts(&vol->state, &nexus->initiator,
-				    &nexus->reserved[lun], access);
+	/* Orders what follows behind the change that set the version: whoever
+	 * was told that a nexus is shut out finds it shut out. */
+	uint64_t version =
+		atomic_load_explicit(&vol->state.version, memory_order_acquire);
+
+	return version & 1 && scsi_nexus_look(nexus, vol, lun, version, access);
 }
 
 /* The unit as the nexus of @task sees it: task->vol->info, or a write-protected

@@ -6,14 +6,21 @@
 
 /* False: there is a volume with that LUN already. */
 static bool lun_view_add(struct lun_view *view, struct volume *vol,
-			 unsigned int lun, bool read_only)
+			 unsigned int lun, const struct access_rule *rule)
 {
 	if (view->vol[lun])
 		return false;
 	view->vol[lun] = vol;
-	view->read_only[lun] = read_only;
+	view->read_only[lun] = rule->read_only;
+	view->principal[lun] = rule->principal;
 	view->cnt++;
 	return true;
+}
+
+static const struct access_rules *
+lun_view_rules(const struct volume *vol, const struct access_rules *of_target)
+{
+	return vol->allow.cnt ? &vol->allow : of_target;
 }
 
 void lun_view_make(struct lun_view *view, struct lun_map *luns,
@@ -25,10 +32,8 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 	*ret_hidden = NULL;
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		struct volume *vol = luns->vol[i];
-		const struct access_rules *rules =
-			vol->allow.cnt ? &vol->allow : of_target;
-		const struct access_rule *rule =
-			access_rules_find(rules, port, addr);
+		const struct access_rule *rule = access_rules_find(
+			lun_view_rules(vol, of_target), port, addr);
 		unsigned int lun = vol->lun;
 
 		if (!rule)
@@ -37,9 +42,18 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 			lun = (unsigned int)rule->lun;
 		else
 			luns->seen[lun] = true;
-		if (!lun_view_add(view, vol, lun, rule->read_only))
+		if (!lun_view_add(view, vol, lun, rule))
 			*ret_hidden = vol;
 	}
+}
+
+void lun_map_follow_rules(struct lun_map *luns,
+			  const struct access_rules *of_target)
+{
+	for (unsigned int i = 0; i < luns->cnt; i++)
+		unit_state_follow_rules(
+			&luns->vol[i]->state,
+			lun_view_rules(luns->vol[i], of_target));
 }
 
 uint64_t lun_map_principal(const struct lun_map *luns,

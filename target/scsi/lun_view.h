@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The volumes that one initiator sees: which volumes, under which LUNs, and
- * which of them it may only read. All lookups of a volume use the view, so
+ * The volumes that one initiator sees: which volumes, under which LUNs,
+ * which of them it may only read, and what it is on each of them (access.h). All lookups of a volume use the view, so
  * other volumes do not exist for the initiator. Adding and removing volumes
  * changes the view; changed rules take effect with the next login. Thread:
  * worker 0.
@@ -15,6 +15,7 @@
 struct lun_view {
 	struct volume *vol[LUNS_MAX]; /* by LUN; NULL: none */
 	bool read_only[LUNS_MAX];
+	uint64_t principal[LUNS_MAX]; /* of the initiator, on that volume */
 	unsigned int cnt;
 };
 
@@ -30,6 +31,13 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		   const struct volume **ret_hidden);
 
 /*
+ * Call this when rules have changed or volumes have come. Who holds a reservation may be
+ * known by a rule that is gone: it belongs to whoever has the port identifier from then on.
+ */
+void lun_map_follow_rules(struct lun_map *luns,
+			  const struct access_rules *of_target);
+
+/*
  * The principal of an initiator on this target: a digest of its principals by each list of
  * rules, as they are now. Two logins with one port identifier are of one initiator if this
  * is the same.
@@ -42,6 +50,7 @@ uint64_t lun_map_principal(const struct lun_map *luns,
 /* A hash of the volumes and their LUNs; it differs if they have changed. */
 uint64_t lun_view_digest(const struct lun_view *view);
 
+/* True if both have the same volumes with the same rights. */
 bool lun_view_equal(const struct lun_view *a, const struct lun_view *b);
 
 /* True if one of the volumes is being removed. */

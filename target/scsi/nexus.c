@@ -45,6 +45,57 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 	pthread_mutex_unlock(&luns->nexuses_lock);
 }
 
+struct scsi_pr_nexus scsi_nexus_at(const struct scsi_nexus *nexus,
+				   unsigned int lun)
+{
+	return (struct scsi_pr_nexus){
+		.port = nexus->initiator,
+		.target_port = scsi_nexus_slot(nexus, lun)->info.target_port,
+		.principal = nexus->principal
+				     ? __atomic_load_n(&nexus->principal[lun],
+						       __ATOMIC_RELAXED)
+				     : 0,
+	};
+}
+
+void scsi_nexus_take_principal(struct scsi_nexus *nexus, unsigned int lun,
+			       uint64_t *at, uint64_t principal)
+{
+	struct scsi_pr_nexus was = scsi_nexus_at(nexus, lun);
+
+	if (was.principal == principal)
+		return;
+	unit_state_renamed(&scsi_nexus_slot(nexus, lun)->state, &was,
+			   principal);
+	__atomic_store_n(at, principal, __ATOMIC_RELAXED);
+	/* After both, so that the next command looks at both. */
+	atomic_store(&nexus->reserved[lun], 0);
+}
+
+bool scsi_nexus_is(const struct scsi_nexus *nexus, const struct volume *vol,
+		   const struct scsi_pr_nexus *who)
+{
+	if (!srp_port_id_equal(&nexus->initiator, &who->port))
+		return false;
+	for (unsigned int i = 0; i < LUNS_MAX; i++) {
+		if (scsi_nexus_slot(nexus, i) == vol)
+			return scsi_pr_principal_fits(
+				scsi_nexus_at(nexus, i).principal,
+				who->principal);
+	}
+	return false;
+}
+
+bool scsi_nexus_look(struct scsi_nexus *nexus, struct volume *vol,
+		     unsigned int lun, uint64_t version,
+		     enum scsi_access access)
+{
+	struct scsi_pr_nexus who = scsi_nexus_at(nexus, lun);
+
+	return unit_state_look(&vol->state, version, &who,
+			       &nexus->reserved[lun], access);
+}
+
 static void leave_records(struct scsi_nexus *nexus)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
@@ -55,14 +106,19 @@ static void leave_records(struct scsi_nexus *nexus)
 	}
 }
 
+static void end_reservation(struct scsi_nexus *nexus, unsigned int lun)
+{
+	struct scsi_pr_nexus who = scsi_nexus_at(nexus, lun);
+
+	unit_state_nexus_lost(&scsi_nexus_slot(nexus, lun)->state, &who,
+			      &nexus->prevents[lun]);
+}
+
 static void end_reservations(struct scsi_nexus *nexus)
 {
 	for (unsigned int i = 0; i < LUNS_MAX; i++) {
-		struct volume *vol = scsi_nexus_slot(nexus, i);
-
-		if (vol)
-			unit_state_nexus_lost(&vol->state, &nexus->initiator,
-					      &nexus->prevents[i]);
+		if (scsi_nexus_slot(nexus, i))
+			end_reservation(nexus, i);
 	}
 }
 
@@ -96,8 +152,7 @@ void scsi_nexus_lose(struct scsi_nexus *nexus, unsigned int lun)
 	struct volume *vol = scsi_nexus_slot(nexus, lun);
 
 	writers_leave(&vol->dev.writers, &nexus->writers[lun]);
-	unit_state_nexus_lost(&vol->state, &nexus->initiator,
-			      &nexus->prevents[lun]);
+	end_reservation(nexus, lun);
 }
 
 void scsi_nexus_lost(struct scsi_nexus *nexus)
@@ -117,9 +172,9 @@ void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit)
 	}
 }
 
-/* Calls @fn for each nexus that sees @vol, or only those of @port, with its LUN. */
+/* Calls @fn for each nexus that sees @vol, or only those of @who, with its LUN. */
 static void nexus_each(struct lun_map *luns, const struct volume *vol,
-		       const struct srp_port_id *port,
+		       const struct scsi_pr_nexus *who,
 		       void (*fn)(struct scsi_nexus *nexus, unsigned int lun,
 				  const void *arg),
 		       const void *arg)
@@ -131,7 +186,7 @@ static void nexus_each(struct lun_map *luns, const struct volume *vol,
 		struct scsi_nexus *nexus =
 			container_of(it, struct scsi_nexus, node);
 
-		if (port && !srp_port_id_equal(&nexus->initiator, port))
+		if (who && !scsi_nexus_is(nexus, vol, who))
 			continue;
 		for (unsigned int i = 0; i < LUNS_MAX; i++) {
 			if (scsi_nexus_slot(nexus, i) == vol)
@@ -160,15 +215,15 @@ void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
 {
 	const struct news news = { except, bits };
 
-	nexus_each(luns, vol, /* port= */ NULL, nexus_tell, &news);
+	nexus_each(luns, vol, /* who= */ NULL, nexus_tell, &news);
 }
 
-void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
-			 const struct srp_port_id *port, uint32_t bits)
+void scsi_attention_nexus(struct lun_map *luns, const struct volume *vol,
+			  const struct scsi_pr_nexus *who, uint32_t bits)
 {
 	const struct news news = { .bits = bits };
 
-	nexus_each(luns, vol, port, nexus_tell, &news);
+	nexus_each(luns, vol, who, nexus_tell, &news);
 }
 
 /* The lock of the unit must be held. */
@@ -179,11 +234,11 @@ static void nexus_allow_removal(struct scsi_nexus *nexus, unsigned int lun,
 				  &nexus->prevents[lun], /* prevent= */ false);
 }
 
-void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
-			     const struct srp_port_id *port)
+void scsi_nexus_allow_removal(struct lun_map *luns, struct volume *vol,
+			      const struct scsi_pr_nexus *who)
 {
 	pthread_mutex_lock(&vol->state.lock);
-	nexus_each(luns, vol, port, nexus_allow_removal, NULL);
+	nexus_each(luns, vol, who, nexus_allow_removal, NULL);
 	pthread_mutex_unlock(&vol->state.lock);
 }
 
@@ -216,8 +271,7 @@ static void reset_turn(struct unit_turn *turn, int err)
 	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
 
 	/* Now, because a copy that the reset has ended left a result, too. */
-	nexus_each(r->luns, r->vol, /* port= */ NULL, nexus_forget_copies,
-		   NULL);
+	nexus_each(r->luns, r->vol, /* who= */ NULL, nexus_forget_copies, NULL);
 	unit_state_set_modes(r->vol, &r->vol->info.mode_saved,
 			     /* save= */ false, reset_changes, reset_changed);
 }

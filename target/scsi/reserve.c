@@ -100,22 +100,22 @@ static bool reserve_abort_preempted(struct scsi_task *task,
 	struct lun_map *luns = task->nexus->luns;
 	struct scsi_sense sense = scsi_sense(SCSI_KEY_ABORTED_COMMAND,
 					     SCSI_ASC_INSUFFICIENT_RESOURCES);
-	struct srp_port_id ports[SCSI_PR_MAX];
+	struct scsi_pr_nexus nexuses[SCSI_PR_MAX];
 	unsigned int cnt = 0;
 
 	for (uint16_t i = 0; i < effects->cnt; i++) {
-		const struct srp_port_id *port = &effects->to[i].nexus.port;
+		const struct scsi_pr_nexus *who = &effects->to[i].nexus;
 
 		if (!(effects->to[i].news & SCSI_PR_NEWS_ABORT))
 			continue;
-		ports[cnt++] = *port;
+		nexuses[cnt++] = *who;
 		/* SPC-4, preempting and aborting, item h */
-		scsi_port_allow_removal(luns, task->vol, port);
+		scsi_nexus_allow_removal(luns, task->vol, who);
 	}
 	if (!cnt)
 		return scsi_task_good(task);
 	task->aborted = aborted;
-	if (task->abort(task, ports, cnt))
+	if (task->abort(task, nexuses, cnt))
 		return scsi_task_fail(task, &sense);
 	return false;
 }
@@ -124,9 +124,9 @@ static bool succeed(struct scsi_task *task,
 		    const struct scsi_pr_effects *effects)
 {
 	for (uint16_t i = 0; i < effects->cnt; i++)
-		scsi_attention_port(task->nexus->luns, task->vol,
-				    &effects->to[i].nexus.port,
-				    scsi_pr_attentions(effects->to[i].news));
+		scsi_attention_nexus(task->nexus->luns, task->vol,
+				     &effects->to[i].nexus,
+				     scsi_pr_attentions(effects->to[i].news));
 	return reserve_abort_preempted(task, effects);
 }
 
@@ -169,6 +169,7 @@ static void persistent_decide(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
 	const struct scsi_pr_unit unit = unit_state_pr_unit(task->vol);
+	struct scsi_pr_nexus from = scsi_nexus_at(task->nexus, task->lun);
 	const struct scsi_cmd *cmd = &task->cmd;
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
@@ -183,8 +184,7 @@ static void persistent_decide(struct unit_turn *turn, int err)
 				 cmd->scope, cmd->type, task->buf,
 				 task->fetch_len, &unit, &req, &sense);
 	if (!err)
-		err = unit_state_persistent_out(task->vol,
-						&task->nexus->initiator, &req,
+		err = unit_state_persistent_out(task->vol, &from, &req,
 						persistent_done, &sense);
 	if (!err)
 		return;
@@ -237,6 +237,7 @@ static bool reserve_is_too_early(struct volume *vol)
 static void reserve_turn(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
+	struct scsi_pr_nexus from = scsi_nexus_at(task->nexus, task->lun);
 
 	if (scsi_task_turned_too_late(task))
 		return;
@@ -245,7 +246,7 @@ static void reserve_turn(struct unit_turn *turn, int err)
 		scsi_task_busy(task);
 		return;
 	}
-	err = unit_state_reserve(&task->vol->state, &task->nexus->initiator);
+	err = unit_state_reserve(&task->vol->state, &from);
 	unit_turn_end(task->vol);
 	reserve_end_reserve(task, err);
 }
@@ -259,9 +260,10 @@ const struct scsi_handler scsi_reserve = { .execute = execute_reserve };
 
 static bool execute_release(struct scsi_task *task)
 {
+	struct scsi_pr_nexus from = scsi_nexus_at(task->nexus, task->lun);
+
 	return reserve_end_reserve(
-		task,
-		unit_state_release(&task->vol->state, &task->nexus->initiator));
+		task, unit_state_release(&task->vol->state, &from));
 }
 
 const struct scsi_handler scsi_release = { .execute = execute_release };

@@ -82,16 +82,28 @@ static int parse_modes(struct parser *p, const char *t)
 	return 0;
 }
 
+/* An initiator port, with its principal if that is known. */
+static bool take_nexus(const char **text, struct scsi_pr_nexus *ret)
+{
+	uint8_t principal[8] = { 0 };
+
+	if (!take_hex(text, ret->port.b, sizeof(ret->port.b)) ||
+	    (take_word(text, " of=") &&
+	     !take_hex(text, principal, sizeof(principal))))
+		return false;
+	ret->principal = wire_get64(principal);
+	ret->target_port = SCSI_PR_TARGET_PORT;
+	return true;
+}
+
 static int parse_registration(struct parser *p, const char *t)
 {
 	struct scsi_pr *pr = &p->state.pr;
-	struct scsi_pr_registration reg = {
-		.nexus.target_port = SCSI_PR_TARGET_PORT,
-	};
+	struct scsi_pr_registration reg = { .key = 0 };
 	uint8_t key[8];
 
 	if (!take_hex(&t, key, sizeof(key)) || !take_word(&t, " ") ||
-	    !take_hex(&t, reg.nexus.port.b, sizeof(reg.nexus.port.b)))
+	    !take_nexus(&t, &reg.nexus))
 		return bad(p, "not a registration");
 	reg.all_ports = take_word(&t, " all-ports");
 	reg.key = wire_get64(key);
@@ -113,7 +125,7 @@ static int parse_reservation(struct parser *p, const char *t)
 	struct scsi_pr *pr = &p->state.pr;
 	const struct scsi_pr_registration *reg;
 	uint8_t type = (uint8_t)(*t ? *t++ - '0' : 0);
-	struct scsi_pr_nexus holder = { .target_port = SCSI_PR_TARGET_PORT };
+	struct scsi_pr_nexus holder;
 
 	if (p->has_reservation || !pr->cnt || !scsi_pr_type_name(type))
 		return bad(p, "not a reservation");
@@ -122,8 +134,7 @@ static int parse_reservation(struct parser *p, const char *t)
 	if (type == SCSI_PR_WRITE_EXCLUSIVE_AR ||
 	    type == SCSI_PR_EXCLUSIVE_ACCESS_AR)
 		return *t ? bad(p, "not a reservation") : 0;
-	if (!take_word(&t, " ") ||
-	    !take_hex(&t, holder.port.b, sizeof(holder.port.b)) || *t)
+	if (!take_word(&t, " ") || !take_nexus(&t, &holder) || *t)
 		return bad(p, "not a reservation");
 	reg = scsi_pr_find(pr, &holder);
 	if (!reg)
@@ -298,10 +309,12 @@ static void state_file_add(struct text *t, const char *fmt, ...)
 		t->len = t->cap - 1;
 }
 
-static void add_port(struct text *t, const struct srp_port_id *port)
+static void add_nexus(struct text *t, const struct scsi_pr_nexus *nexus)
 {
-	for (size_t i = 0; i < sizeof(port->b); i++)
-		state_file_add(t, "%02x", port->b[i]);
+	for (size_t i = 0; i < sizeof(nexus->port.b); i++)
+		state_file_add(t, "%02x", nexus->port.b[i]);
+	if (nexus->principal)
+		state_file_add(t, " of=%016" PRIx64, nexus->principal);
 }
 
 static void add_pr(struct text *t, const struct scsi_pr *pr)
@@ -309,7 +322,7 @@ static void add_pr(struct text *t, const struct scsi_pr *pr)
 	for (uint16_t i = 0; i < pr->cnt; i++) {
 		state_file_add(t, "registration %016" PRIx64 " ",
 			       pr->regs[i].key);
-		add_port(t, &pr->regs[i].nexus.port);
+		add_nexus(t, &pr->regs[i].nexus);
 		state_file_add(t, "%s\n",
 			       pr->regs[i].all_ports ? " all-ports" : "");
 	}
@@ -319,7 +332,7 @@ static void add_pr(struct text *t, const struct scsi_pr *pr)
 	if (pr->type != SCSI_PR_WRITE_EXCLUSIVE_AR &&
 	    pr->type != SCSI_PR_EXCLUSIVE_ACCESS_AR) {
 		state_file_add(t, " ");
-		add_port(t, &pr->regs[pr->holder].nexus.port);
+		add_nexus(t, &pr->regs[pr->holder].nexus);
 	}
 	state_file_add(t, "\n");
 }

@@ -58,6 +58,9 @@ struct scsi_nexus {
 	 * writable. */
 	struct volume *const *vol;
 	const bool *read_only;
+	/* Its principal on each of them (access.h). Worker 0 changes it by atomic stores.
+	 * NULL: it has none. */
+	const uint64_t *principal;
 	struct list node; /* luns->nexuses, under its lock */
 	struct srp_port_id initiator;
 	_Atomic uint32_t ua[LUNS_MAX];
@@ -66,7 +69,7 @@ struct scsi_nexus {
 	 * loss of the nexus. SPC-2 has the reset for FAILED SEGMENT DETAILS, and
 	 * FreeBSD's CTL for the status, too. Private to copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
-	_Atomic uint64_t reserved[LUNS_MAX]; /* unit_state_conflicts() */
+	_Atomic uint64_t reserved[LUNS_MAX]; /* scsi_nexus_is_shut_out() */
 	writer_ref writers[LUNS_MAX];	     /* writers.h */
 	uint32_t prevents[LUNS_MAX];	     /* unit_state_prevent() */
 	struct nexus_buffer buffer;	     /* WRITE BUFFER */
@@ -100,6 +103,18 @@ static inline struct volume *scsi_nexus_volume(const struct scsi_nexus *nexus,
 	return vol && !vol->leaving ? vol : NULL;
 }
 
+/* The nexus as reservations of its LUN @lun know it. */
+struct scsi_pr_nexus scsi_nexus_at(const struct scsi_nexus *nexus,
+				   unsigned int lun);
+/* True if @nexus has @vol, and is @who there, by any target port. */
+bool scsi_nexus_is(const struct scsi_nexus *nexus, const struct volume *vol,
+		   const struct scsi_pr_nexus *who);
+
+/* Its principal on LUN @lun, which is at @at, is @principal from now on. Reservations go
+ * with it. Thread: worker 0. */
+void scsi_nexus_take_principal(struct scsi_nexus *nexus, unsigned int lun,
+			       uint64_t *at, uint64_t principal);
+
 /* On a new nexus, POWER_ON is pending for every LUN, because the state of the
  * unit may have changed since its initiator last saw it. @luns is borrowed.
  * scsi_nexus_end() undoes this: nothing is told to the nexus any more, and what
@@ -119,12 +134,12 @@ void scsi_nexus_attention(struct scsi_nexus *nexus, int lun, uint32_t bit);
 /* Adds it for all nexuses that see @vol, except @except (or NULL) ... */
 void scsi_attention_others(struct lun_map *luns, const struct volume *vol,
 			   const struct scsi_nexus *except, uint32_t bits);
-/* ... and for the nexuses of an initiator port. */
-void scsi_attention_port(struct lun_map *luns, const struct volume *vol,
-			 const struct srp_port_id *port, uint32_t bits);
-/* Ends the prevention of removal by all nexuses of an initiator port. */
-void scsi_port_allow_removal(struct lun_map *luns, struct volume *vol,
-			     const struct srp_port_id *port);
+/* ... and for those of an initiator. */
+void scsi_attention_nexus(struct lun_map *luns, const struct volume *vol,
+			  const struct scsi_pr_nexus *who, uint32_t bits);
+/* Ends the prevention of removal by all nexuses of an initiator. */
+void scsi_nexus_allow_removal(struct lun_map *luns, struct volume *vol,
+			      const struct scsi_pr_nexus *who);
 /* I_T nexus loss: raises the unit attention, ends the reservation of RESERVE,
  * and discards the results of copies. */
 void scsi_nexus_lost(struct scsi_nexus *nexus);
@@ -168,12 +183,12 @@ struct scsi_task {
 	 */
 	bool (*answer)(struct scsi_task *task);
 	/*
-	 * PREEMPT AND ABORT: ends the commands of @ports on this LUN, except
+	 * PREEMPT AND ABORT: ends the commands of @nexuses on this LUN, except
 	 * PERSISTENT RESERVE OUT, then calls task->aborted(), maybe from
-	 * within. @ports is borrowed for the call. -ENOMEM: nothing is ended.
+	 * within. @nexuses is borrowed for the call. -ENOMEM: nothing is ended.
 	 */
-	int (*abort)(struct scsi_task *task, const struct srp_port_id *ports,
-		     unsigned int cnt);
+	int (*abort)(struct scsi_task *task,
+		     const struct scsi_pr_nexus *nexuses, unsigned int cnt);
 
 	/* set by prepare */
 	struct volume *vol; /* NULL: the LUN has no volume; and cmd, below */

@@ -21,15 +21,15 @@ static bool unit_share_concerns(const struct unit_share *sh,
 
 /* The lock is held. */
 static void unit_share_add_abort(struct unit_share *sh,
-				 const struct srp_port_id *port)
+				 const struct scsi_pr_nexus *nexus)
 {
 	for (unsigned int i = 0; i < sh->abort_cnt; i++) {
-		if (srp_port_id_equal(&sh->aborts[i], port))
+		if (scsi_pr_nexus_equal(&sh->aborts[i], nexus))
 			return;
 	}
 	/* Since the last check, no more have been registered. */
 	if (sh->abort_cnt < SCSI_PR_MAX)
-		sh->aborts[sh->abort_cnt++] = *port;
+		sh->aborts[sh->abort_cnt++] = *nexus;
 }
 
 static void unit_share_add_aborts(struct unit_share *sh, uint64_t was)
@@ -39,7 +39,7 @@ static void unit_share_add_aborts(struct unit_share *sh, uint64_t was)
 
 		if (news->news & SCSI_PR_NEWS_ABORT &&
 		    unit_share_concerns(sh, news, was))
-			unit_share_add_abort(sh, &news->nexus.port);
+			unit_share_add_abort(sh, &news->nexus);
 	}
 }
 
@@ -83,12 +83,12 @@ static void unit_share_tell(const struct unit_share *sh, uint64_t was)
 
 		if (!unit_share_concerns(sh, news, was))
 			continue;
-		scsi_attention_port(sh->luns, sh->vol, &news->nexus.port,
-				    scsi_pr_attentions(news->news));
+		scsi_attention_nexus(sh->luns, sh->vol, &news->nexus,
+				     scsi_pr_attentions(news->news));
 		/* SPC-4, preempting and aborting, item h */
 		if (news->news & SCSI_PR_NEWS_ABORT)
-			scsi_port_allow_removal(sh->luns, sh->vol,
-						&news->nexus.port);
+			scsi_nexus_allow_removal(sh->luns, sh->vol,
+						 &news->nexus);
 	}
 }
 
@@ -120,7 +120,7 @@ static int unit_share_take(void *user, uint64_t version, const void *data,
 /* ---- commands that end ---- */
 
 unsigned int unit_share_take_aborts(struct volume *vol,
-				    struct srp_port_id *ports)
+				    struct scsi_pr_nexus *nexuses)
 {
 	struct unit_state *st = &vol->state;
 	struct unit_share *sh = st->share;
@@ -131,7 +131,7 @@ unsigned int unit_share_take_aborts(struct volume *vol,
 	pthread_mutex_lock(&st->lock);
 	if (!sh->is_aborting) {
 		cnt = sh->abort_cnt;
-		memcpy(ports, sh->aborts, cnt * sizeof(*ports));
+		memcpy(nexuses, sh->aborts, cnt * sizeof(*nexuses));
 		sh->is_aborting = cnt;
 	}
 	pthread_mutex_unlock(&st->lock);

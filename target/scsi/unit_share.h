@@ -36,10 +36,10 @@ struct unit_share {
 	bool is_known;
 	uint64_t version;
 	struct pr_notes notes; /* of that version; its pr is unit_state.pr */
-	/* Initiator ports whose commands must be ended, and whether the port is
+	/* Initiators whose commands must be ended, and whether the port is
 	 * ending some of them. */
 	unsigned int abort_cnt;
-	struct srp_port_id aborts[SCSI_PR_MAX];
+	struct scsi_pr_nexus aborts[SCSI_PR_MAX];
 	bool is_aborting;
 
 	/* belongs to the turn */
@@ -79,13 +79,13 @@ void unit_share_put(struct volume *vol,
 bool unit_share_has_newer(struct volume *vol);
 
 /*
- * Initiator ports whose commands on @vol the port must end now. Fills in up to
- * SCSI_PR_MAX ports and returns their number. If it is not 0, call
+ * Initiators whose commands on @vol the port must end now. Fills in up to
+ * SCSI_PR_MAX nexuses and returns their number. If it is not 0, call
  * unit_share_aborted() when the commands have ended: with the same number, or
  * with 0 to try again. That returns true if there are more. Thread: worker 0.
  */
 unsigned int unit_share_take_aborts(struct volume *vol,
-				    struct srp_port_id *ports);
+				    struct scsi_pr_nexus *nexuses);
 bool unit_share_aborted(struct volume *vol, unsigned int cnt);
 
 #endif

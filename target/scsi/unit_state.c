@@ -37,15 +37,6 @@ static const uint8_t conflicts[] = {
 	[SCSI_ACCESS_ALWAYS] = 0,
 };
 
-/* The nexus of an initiator port with this target. */
-static struct scsi_pr_nexus unit_nexus(const struct unit_state *st,
-				       const struct srp_port_id *port)
-{
-	const struct volume *vol = container_of(st, struct volume, state);
-
-	return (struct scsi_pr_nexus){ *port, vol->info.target_port };
-}
-
 static unsigned int under_pr(const struct scsi_pr *pr,
 			     const struct scsi_pr_nexus *nexus)
 {
@@ -69,16 +60,16 @@ static unsigned int under_pr(const struct scsi_pr *pr,
 	return 0;
 }
 
-static uint64_t unit_look(struct unit_state *st, const struct srp_port_id *port,
+static uint64_t unit_look(struct unit_state *st,
+			  const struct scsi_pr_nexus *nexus,
 			  _Atomic uint64_t *seen)
 {
-	struct scsi_pr_nexus nexus = unit_nexus(st, port);
 	unsigned int under;
 	uint64_t value;
 
 	pthread_mutex_lock(&st->lock);
-	under = under_pr(&st->pr, &nexus);
-	if (st->reserved && !srp_port_id_equal(&st->reserved_by, port))
+	under = under_pr(&st->pr, nexus);
+	if (st->reserved && !scsi_pr_nexus_equal(&st->reserved_by, nexus))
 		under |= UNDER_RESERVE;
 	value = atomic_load(&st->version) << UNDER_BITS | under;
 	atomic_store_explicit(seen, value, memory_order_relaxed);
@@ -87,13 +78,13 @@ static uint64_t unit_look(struct unit_state *st, const struct srp_port_id *port,
 }
 
 bool unit_state_look(struct unit_state *st, uint64_t version,
-		     const struct srp_port_id *port, _Atomic uint64_t *seen,
+		     const struct scsi_pr_nexus *nexus, _Atomic uint64_t *seen,
 		     enum scsi_access access)
 {
 	uint64_t value = atomic_load_explicit(seen, memory_order_relaxed);
 
 	if (value >> UNDER_BITS != version)
-		value = unit_look(st, port, seen);
+		value = unit_look(st, nexus, seen);
 	return value & conflicts[access];
 }
 
@@ -534,7 +525,7 @@ static void commit_pr(struct volume *vol)
 }
 
 int unit_state_persistent_out(struct volume *vol,
-			      const struct srp_port_id *port,
+			      const struct scsi_pr_nexus *nexus,
 			      const struct scsi_pr_request *req,
 			      void (*next)(struct unit_turn *turn, int err),
 			      struct scsi_sense *ret_sense)
@@ -542,7 +533,6 @@ int unit_state_persistent_out(struct volume *vol,
 	struct unit_state *st = &vol->state;
 	struct scsi_pr *pr =
 		st->share ? unit_share_begin(vol) : &unit_begin(vol)->pr;
-	struct scsi_pr_nexus nexus = unit_nexus(st, port);
 	bool reserved;
 	int err;
 
@@ -551,7 +541,7 @@ int unit_state_persistent_out(struct volume *vol,
 	pthread_mutex_unlock(&st->lock);
 	if (reserved)
 		return -EBUSY; /* SPC-2 5.5.1: whoever it is */
-	err = scsi_pr_execute(pr, &nexus, req, &st->effects, ret_sense);
+	err = scsi_pr_execute(pr, nexus, req, &st->effects, ret_sense);
 	if (err)
 		return err;
 	if (st->share)
@@ -685,32 +675,73 @@ void unit_state_set_job(struct volume *vol, const struct state_job *job,
 	change(vol, unit_state_survives(&vol->state), commit_job, next);
 }
 
+/* ---- other rules ---- */
+
+static bool unit_has_namesake(const struct scsi_pr *pr, uint16_t of)
+{
+	for (uint16_t i = 0; i < pr->cnt; i++) {
+		if (i != of && srp_port_id_equal(&pr->regs[i].nexus.port,
+						 &pr->regs[of].nexus.port))
+			return true;
+	}
+	return false;
+}
+
+void unit_state_follow_rules(struct unit_state *st,
+			     const struct access_rules *rules)
+{
+	pthread_mutex_lock(&st->lock);
+	for (uint16_t i = 0; i < st->pr.cnt; i++) {
+		uint64_t *principal = &st->pr.regs[i].nexus.principal;
+
+		if (!access_rules_name(rules, *principal) &&
+		    !unit_has_namesake(&st->pr, i))
+			*principal = 0;
+	}
+	if (!access_rules_name(rules, st->reserved_by.principal))
+		st->reserved_by.principal = 0;
+	unit_state_pr_changed(st);
+	pthread_mutex_unlock(&st->lock);
+}
+
+void unit_state_renamed(struct unit_state *st,
+			const struct scsi_pr_nexus *nexus, uint64_t principal)
+{
+	pthread_mutex_lock(&st->lock);
+	for (uint16_t i = 0; i < st->pr.cnt; i++) {
+		if (scsi_pr_nexus_equal(&st->pr.regs[i].nexus, nexus))
+			st->pr.regs[i].nexus.principal = principal;
+	}
+	if (scsi_pr_nexus_equal(&st->reserved_by, nexus))
+		st->reserved_by.principal = principal;
+	unit_state_pr_changed(st);
+	pthread_mutex_unlock(&st->lock);
+}
+
 /* ---- RESERVE, RELEASE ---- */
 
 /* SPC-4 5.12.3: these may go on as if they had reserved (CRH). */
 static bool has_it_anyway(const struct unit_state *st,
-			  const struct srp_port_id *port)
+			  const struct scsi_pr_nexus *nexus)
 {
-	struct scsi_pr_nexus nexus = unit_nexus(st, port);
-
-	if (scsi_pr_is_holder(&st->pr, &nexus))
+	if (scsi_pr_is_holder(&st->pr, nexus))
 		return true;
 	return scsi_pr_type_spares_registrants(st->pr.type) &&
-	       scsi_pr_find(&st->pr, &nexus);
+	       scsi_pr_find(&st->pr, nexus);
 }
 
-int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port)
+int unit_state_reserve(struct unit_state *st, const struct scsi_pr_nexus *nexus)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&st->lock);
 	if (st->pr.cnt) {
-		err = has_it_anyway(st, port) ? 0 : -EBUSY;
+		err = has_it_anyway(st, nexus) ? 0 : -EBUSY;
 	} else if (st->reserved) {
-		err = srp_port_id_equal(&st->reserved_by, port) ? 0 : -EBUSY;
+		err = scsi_pr_nexus_equal(&st->reserved_by, nexus) ? 0 : -EBUSY;
 	} else {
 		st->reserved = true;
-		st->reserved_by = *port;
+		st->reserved_by = *nexus;
 		unit_state_pr_changed(st);
 	}
 	pthread_mutex_unlock(&st->lock);
@@ -726,14 +757,14 @@ static void unit_end_reserve(struct unit_state *st)
 	unit_state_pr_changed(st);
 }
 
-int unit_state_release(struct unit_state *st, const struct srp_port_id *port)
+int unit_state_release(struct unit_state *st, const struct scsi_pr_nexus *nexus)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&st->lock);
 	if (st->pr.cnt)
-		err = has_it_anyway(st, port) ? 0 : -EBUSY;
-	else if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
+		err = has_it_anyway(st, nexus) ? 0 : -EBUSY;
+	else if (st->reserved && scsi_pr_nexus_equal(&st->reserved_by, nexus))
 		unit_end_reserve(st);
 	pthread_mutex_unlock(&st->lock);
 	return err;
@@ -773,10 +804,10 @@ void unit_state_reset(struct volume *vol)
 }
 
 void unit_state_nexus_lost(struct unit_state *st,
-			   const struct srp_port_id *port, uint32_t *mark)
+			   const struct scsi_pr_nexus *nexus, uint32_t *mark)
 {
 	pthread_mutex_lock(&st->lock);
-	if (st->reserved && srp_port_id_equal(&st->reserved_by, port))
+	if (st->reserved && scsi_pr_nexus_equal(&st->reserved_by, nexus))
 		unit_end_reserve(st);
 	unit_state_prevent_locked(st, mark, false);
 	pthread_mutex_unlock(&st->lock);

@@ -33,6 +33,7 @@
 #include "target/disk/journal.h"
 #include "target/scsi/state_file.h"
 
+struct access_rules;
 struct volume;
 struct lun_map;
 struct unit_share;
@@ -60,7 +61,7 @@ struct unit_state {
 	pthread_mutex_t lock;
 	struct scsi_pr pr;
 	bool reserved; /* by RESERVE (6) or (10) */
-	struct srp_port_id reserved_by;
+	struct scsi_pr_nexus reserved_by;
 	/* Odd while anything is reserved. It changes with each change of
 	 * reservations. */
 	_Atomic uint64_t version;
@@ -129,27 +130,13 @@ struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol);
 /* st->pr or reserved has changed; the lock is held. */
 void unit_state_pr_changed(struct unit_state *st);
 
-/* For unit_state_conflicts(), when something is reserved. */
-bool unit_state_look(struct unit_state *st, uint64_t version,
-		     const struct srp_port_id *port, _Atomic uint64_t *seen,
-		     enum scsi_access access);
-
 /*
- * True if a reservation keeps @port from @access. @seen belongs to the nexus
- * and this unit; zero at first. Thread: any.
+ * True if a reservation keeps @nexus from @access; @version is st->version. @seen belongs
+ * to the nexus and this unit; zero at first. Thread: any.
  */
-static inline bool unit_state_conflicts(struct unit_state *st,
-					const struct srp_port_id *port,
-					_Atomic uint64_t *seen,
-					enum scsi_access access)
-{
-	/* Orders what follows behind the change that set the version: whoever
-	 * was told that a nexus is shut out finds it shut out. */
-	uint64_t version =
-		atomic_load_explicit(&st->version, memory_order_acquire);
-
-	return version & 1 && unit_state_look(st, version, port, seen, access);
-}
+bool unit_state_look(struct unit_state *st, uint64_t version,
+		     const struct scsi_pr_nexus *nexus, _Atomic uint64_t *seen,
+		     enum scsi_access access);
 
 /* Takes the turn: calls @next on @w with 0 when @turn has it, maybe at once.
  * Thread: @w. */
@@ -175,7 +162,7 @@ void unit_turn_end(struct volume *vol);
  * turn's worker.
  */
 int unit_state_persistent_out(struct volume *vol,
-			      const struct srp_port_id *port,
+			      const struct scsi_pr_nexus *nexus,
 			      const struct scsi_pr_request *req,
 			      void (*next)(struct unit_turn *turn, int err),
 			      struct scsi_sense *ret_sense);
@@ -208,10 +195,24 @@ void unit_state_set_job(struct volume *vol, const struct state_job *job,
 void unit_state_save_again(struct volume *vol,
 			   void (*next)(struct unit_turn *turn, int err));
 
+/*
+ * Forgets the principals of registrations and of RESERVE that none of @rules names, unless
+ * another principal has registered with the same identifier. Then they stay, and fit nobody.
+ * Thread: any.
+ */
+void unit_state_follow_rules(struct unit_state *st,
+			     const struct access_rules *rules);
+
+/* @nexus is of @principal from now on. Thread: any. */
+void unit_state_renamed(struct unit_state *st,
+			const struct scsi_pr_nexus *nexus, uint64_t principal);
+
 /* RESERVE and RELEASE of SPC-2; -EBUSY: RESERVATION CONFLICT. RESERVE needs the
  * turn, so that no registration comes between. Thread: any. */
-int unit_state_reserve(struct unit_state *st, const struct srp_port_id *port);
-int unit_state_release(struct unit_state *st, const struct srp_port_id *port);
+int unit_state_reserve(struct unit_state *st,
+		       const struct scsi_pr_nexus *nexus);
+int unit_state_release(struct unit_state *st,
+		       const struct scsi_pr_nexus *nexus);
 
 /*
  * PREVENT ALLOW MEDIUM REMOVAL. @mark is the nexus' own for this unit, guarded
@@ -230,6 +231,6 @@ void unit_state_reset(struct volume *vol);
 /* The I_T nexus ends: ends its reservation by RESERVE, and its prevention of
  * removal. Thread: any. */
 void unit_state_nexus_lost(struct unit_state *st,
-			   const struct srp_port_id *port, uint32_t *mark);
+			   const struct scsi_pr_nexus *nexus, uint32_t *mark);
 
 #endif

@@ -141,14 +141,14 @@ static bool command_answered(struct scsi_task *task)
 }
 
 static int abort_commands(struct scsi_task *task,
-			  const struct srp_port_id *ports, unsigned int cnt)
+			  const struct scsi_pr_nexus *nexuses, unsigned int cnt)
 {
 	size_t len = 0;
 
 	for (unsigned int i = 0; i < cnt; i++)
 		len += (size_t)snprintf(t_disk.aborted + len,
 					sizeof(t_disk.aborted) - len, "%u ",
-					ports[i].b[15]);
+					nexuses[i].port.b[15]);
 	task->aborted(task);
 	return 0;
 }

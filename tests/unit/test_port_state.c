@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "protocol/wire.h"
+#include "target/port/port_change.h"
 #include "tests/lib/t_table.h"
 
 #define BLK RIG_BLOCK
@@ -235,6 +236,182 @@ T_TEST(registration_survives_a_new_login)
 	rig_expect_status(p.b, write_block(p.b, 0),
 			  SCSI_STATUS_RESERVATION_CONFLICT);
 	end_pair(&p);
+}
+
+/* ---- the same port identifier, and another principal ---- */
+
+#define EXCLUSIVE_ACCESS 3
+
+/* By the rules 10.0.0.0/24 (the victim), and then @rest. */
+static struct rig *with_others(const char *rest)
+{
+	struct rig_options opt = { .workers = 2, .allow = "10.0.0.0/24" };
+	struct rig *rig = rig_create(&opt);
+	struct error e;
+
+	assert_true(access_rules_add(&rig->target.port.allow, rest, &e));
+	return rig;
+}
+
+static struct t_ini *come(struct rig *rig, unsigned int who, const char *addr)
+{
+	struct t_ini *ch;
+
+	t_fabric_come_from(rig->hub, addr);
+	ch = rig_login(rig, who, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(ch, RIG_DISK, NULL);
+	return ch;
+}
+
+static uint64_t read_block(struct t_ini *ch, uint32_t lba)
+{
+	struct rig_cmd cmd = rig_read(RIG_DISK, lba, 1);
+
+	return rig_send_rw(ch, &cmd, RIG_DIRECT, 0, BLK);
+}
+
+static void register_and_reserve(struct t_ini *ch, uint64_t key)
+{
+	rig_expect_status(ch, reserve_out(ch, REGISTER, 0, 0, key), 0);
+	rig_expect_status(
+		ch, reserve_out(ch, RESERVE, EXCLUSIVE_ACCESS, key, 0), 0);
+}
+
+static void expect_reads(struct t_ini *ch, bool may)
+{
+	rig_expect_status(ch, read_block(ch, 0),
+			  may ? SCSI_STATUS_GOOD
+			      : SCSI_STATUS_RESERVATION_CONFLICT);
+}
+
+static const struct others_case {
+	const char *name;
+	const char *rest;
+} others_cases[] = {
+	{ "that may only read", "10.1.0.0/16:ro" },
+	{ "with the same rights", "10.1.0.0/16" },
+};
+
+T_ROWS(identifier_is_no_pass_for_a_reservation, others_cases)
+{
+	const struct others_case *row = *state;
+	struct rig *rig = with_others(row->rest);
+	struct t_ini *victim = come(rig, 1, "10.0.0.1");
+	struct t_ini *other;
+
+	register_and_reserve(victim, 1);
+	other = come(rig, 1, "10.1.0.1");
+	expect_reads(other, false);
+	expect_reads(victim, true);
+	/* It is the same initiator by another address of its rule. */
+	rig_chan_free(victim);
+	victim = come(rig, 1, "10.0.0.2");
+	expect_reads(victim, true);
+	rig_destroy(rig);
+}
+
+T_TEST(identifier_cannot_unregister_its_owner)
+{
+	struct rig *rig = with_others("10.1.0.0/16");
+	struct t_ini *victim = come(rig, 1, "10.0.0.1");
+	struct t_ini *other = come(rig, 1, "10.1.0.1");
+
+	register_and_reserve(victim, 1);
+	/* The key of its owner is no secret (READ KEYS). */
+	rig_expect_status(other, reserve_out(other, REGISTER, 0, 1, 0),
+			  SCSI_STATUS_RESERVATION_CONFLICT);
+	rig_expect_status(other,
+			  reserve_out(other, REGISTER_AND_IGNORE, 0, 0, 0),
+			  SCSI_STATUS_GOOD);
+	rig_expect_status(other,
+			  reserve_out(other, REGISTER_AND_IGNORE, 0, 0, 9),
+			  SCSI_STATUS_GOOD);
+	expect_reads(other, false);
+	expect_reads(victim, true);
+	rig_destroy(rig);
+}
+
+T_TEST(identifier_does_not_end_what_reserve_gave)
+{
+	struct rig *rig = with_others("10.1.0.0/16");
+	struct t_ini *victim = come(rig, 1, "10.0.0.1");
+	struct t_ini *other = come(rig, 1, "10.1.0.1");
+	struct t_ini *third = come(rig, 2, "10.0.0.9");
+	struct rig_cmd reserve = { .lun = RIG_DISK, .cdb = { 0x16 } };
+	struct rig_cmd release = { .lun = RIG_DISK, .cdb = { 0x17 } };
+
+	rig_expect_status(victim, rig_cmd(victim, &reserve), SCSI_STATUS_GOOD);
+	rig_expect_status(other, rig_cmd(other, &reserve),
+			  SCSI_STATUS_RESERVATION_CONFLICT);
+	rig_expect_status(other, rig_cmd(other, &release), SCSI_STATUS_GOOD);
+	rig_chan_free(other);
+	expect_reads(third, false);
+	expect_reads(victim, true);
+	rig_destroy(rig);
+}
+
+/* What happens to one is neither told nor done to the other. */
+T_TEST(preemption_meets_its_own_principal)
+{
+	struct rig *rig = with_others("10.1.0.0/16");
+	struct t_ini *victim = come(rig, 1, "10.0.0.1");
+	struct t_ini *other = come(rig, 1, "10.1.0.1");
+	struct t_ini *third = come(rig, 2, "10.0.0.9");
+	uint64_t theirs, mine;
+
+	rig_expect_status(other, reserve_out(other, REGISTER, 0, 0, 9), 0);
+	rig_expect_status(third, reserve_out(third, REGISTER, 0, 0, 2), 0);
+	t_store.hold = true;
+	mine = rig_send_write(victim, 1, 'a');
+	theirs = rig_send_write(other, 2, 'b');
+	rig_expect_status(
+		third,
+		reserve_out(third, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 9),
+		SCSI_STATUS_GOOD);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_expect_status(victim, mine, SCSI_STATUS_GOOD);
+	rig_expect_status(other, theirs, SCSI_STATUS_TASK_ABORTED);
+	assert_int_equal(rig_clear_ua(victim, RIG_DISK, NULL), 0);
+	assert_int_equal(rig_clear_ua(other, RIG_DISK, NULL), 1);
+	rig_destroy(rig);
+}
+
+/* The rules change while the holder is logged in, or away. */
+static const struct change_case {
+	const char *name;
+	const char *rules[2];
+	bool away;
+} change_cases[] = {
+	{ "a narrower rule", { "10.0.0.0/25", "10.1.0.0/16" }, false },
+	{ "a rule before", { "10.0.0.1", "10.0.0.0/24" }, false },
+	{ "a narrower rule, away", { "10.0.0.0/25", "10.1.0.0/16" }, true },
+	{ "only other options, away",
+	  { "10.0.0.0/24:lun=0", "10.1.0.0/16" },
+	  true },
+};
+
+T_ROWS(holder_stays_the_holder_by_other_rules, change_cases)
+{
+	const struct change_case *row = *state;
+	struct rig *rig = with_others("10.1.0.0/16");
+	struct access_rules *rules = &rig->target.port.allow;
+	struct t_ini *ch = come(rig, 1, "10.0.0.1");
+	struct error e;
+
+	register_and_reserve(ch, 1);
+	if (row->away)
+		rig_chan_free(ch);
+	rules->cnt = 0;
+	for (int i = 0; i < 2; i++)
+		assert_true(access_rules_add(rules, row->rules[i], &e));
+	port_rules_changed(&rig->target.port);
+	rig_settle(rig);
+	if (row->away)
+		ch = come(rig, 1, "10.0.0.1");
+	assert_false(ch->closed);
+	expect_reads(ch, true);
+	rig_destroy(rig);
 }
 
 T_TEST(lun_reset_ends_what_reserve_gave)

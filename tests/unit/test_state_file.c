@@ -21,6 +21,8 @@
 		PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16 PORT_A_16   \
 			PORT_A_16 PORT_A_16 PORT_A_16
 #define REG_A "registration 0000000000000001 " PORT_A "\n"
+#define REG_OF(digit) \
+	"registration 0000000000000001 " PORT_A " of=000000000000000" digit "\n"
 #define REG_B "registration 0000000000000002 " PORT_B " all-ports\n"
 
 static const struct file_row {
@@ -32,6 +34,19 @@ static const struct file_row {
 	{ "modes", HEAD "modes wce=1 d-sense=0 swp=1\nend\n" },
 	{ "registrations", HEAD REG_A REG_B "end\n" },
 	{ "reservation", HEAD REG_A REG_B "reservation 5 " PORT_B "\nend\n" },
+	{ "registrations of principals",
+	  HEAD REG_OF("1") REG_OF("2") "reservation 5 " PORT_A
+				       " of=0000000000000002\nend\n" },
+	{ "a principal that registers twice",
+	  HEAD REG_OF("1") REG_OF("1") "end\n",
+	  "line 3: an initiator port is registered twice" },
+	{ "a principal that is not registered",
+	  HEAD REG_OF("1") "reservation 5 " PORT_A
+			   " of=0000000000000002\nend\n",
+	  "line 3: the holder is not registered" },
+	{ "half a principal",
+	  HEAD "registration 0000000000000001 " PORT_A " of=01\nend\n",
+	  "line 2: not a registration" },
 	{ "reservation of all", HEAD REG_A "reservation 7\nend\n" },
 	{ "a store", HEAD_2 STORE "end\n" },
 	{ "a store, and all there can be",
@@ -182,7 +197,8 @@ T_TEST(full_state_fits_and_one_more_is_refused)
 	for (unsigned int i = 0; i < SCSI_PR_MAX; i++)
 		file.pr.regs[i] = (struct scsi_pr_registration){
 			.key = UINT64_MAX,
-			.nexus = { t_port_id(i), SCSI_PR_TARGET_PORT },
+			.nexus = { t_port_id(i), SCSI_PR_TARGET_PORT,
+				   UINT64_MAX },
 			.all_ports = true,
 		};
 	file.job = (struct state_job){ .state = VOLUME_SANITIZE_FAILED };

@@ -385,23 +385,23 @@ T_ROWS(store_is_away, aways)
  * store is told when that is done. */
 T_TEST(preempted_commands_are_ended)
 {
-	struct srp_port_id ports[SCSI_PR_MAX];
+	struct scsi_pr_nexus nexuses[SCSI_PR_MAX];
 
 	start_unit(1);
 	reserve_out(1, REGISTER, 0, 0, 1, "good");
 	reserve_out(2, REGISTER, 0, 0, 2, "good");
 	assert_int_equal(other_does(3, SCSI_PR_REGISTER, 0, 0, 3), 0);
-	assert_int_equal(unit_share_take_aborts(unit(), ports), 0);
+	assert_int_equal(unit_share_take_aborts(unit(), nexuses), 0);
 	assert_int_equal(other_does(3, SCSI_PR_PREEMPT_AND_ABORT, WE, 3, 1), 1);
-	assert_int_equal(unit_share_take_aborts(unit(), ports), 1);
-	assert_int_equal(ports[0].b[15], 1);
+	assert_int_equal(unit_share_take_aborts(unit(), nexuses), 1);
+	assert_int_equal(nexuses[0].port.b[15], 1);
 	/* Another preemption while the first commands are ended. */
 	assert_int_equal(other_does(3, SCSI_PR_PREEMPT_AND_ABORT, WE, 3, 2), 1);
-	assert_int_equal(unit_share_take_aborts(unit(), ports), 0);
+	assert_int_equal(unit_share_take_aborts(unit(), nexuses), 0);
 	assert_true(unit_share_aborted(unit(), 1));
 	assert_int_equal(t_store.notes_taken, 0);
-	assert_int_equal(unit_share_take_aborts(unit(), ports), 1);
-	assert_int_equal(ports[0].b[15], 2);
+	assert_int_equal(unit_share_take_aborts(unit(), nexuses), 1);
+	assert_int_equal(nexuses[0].port.b[15], 2);
 	assert_false(unit_share_aborted(unit(), 1));
 	assert_int_equal(t_store.notes_taken, t_store.notes_version);
 	t_disk_stop();
@@ -410,7 +410,7 @@ T_TEST(preempted_commands_are_ended)
 T_TEST(preempt_waits_for_the_end_of_commands)
 {
 	struct t_bytes list = t_bytes("00*7 01 00*7 02 00*8");
-	struct srp_port_id ports[SCSI_PR_MAX];
+	struct scsi_pr_nexus nexuses[SCSI_PR_MAX];
 	struct t_command c;
 
 	start_unit(1);
@@ -422,8 +422,8 @@ T_TEST(preempt_waits_for_the_end_of_commands)
 	while (t_disk_turn())
 		;
 	assert_int_equal(c.done, 0);
-	assert_int_equal(unit_share_take_aborts(unit(), ports), 1);
-	assert_int_equal(ports[0].b[15], 2);
+	assert_int_equal(unit_share_take_aborts(unit(), nexuses), 1);
+	assert_int_equal(nexuses[0].port.b[15], 2);
 	assert_false(unit_share_aborted(unit(), 1));
 	assert_int_equal(c.done, 1);
 	assert_string_equal(t_outcome(&c.task), "good");
@@ -435,13 +435,13 @@ T_TEST(preempt_waits_for_the_end_of_commands)
 /* Nexuses of target 2: they are not here. */
 T_TEST(commands_of_others_are_not_ended)
 {
-	struct srp_port_id ports[SCSI_PR_MAX];
+	struct scsi_pr_nexus nexuses[SCSI_PR_MAX];
 
 	start_unit(1);
 	assert_int_equal(other_does(1, SCSI_PR_REGISTER, 0, 0, 1), 0);
 	assert_int_equal(other_does(3, SCSI_PR_REGISTER, 0, 0, 3), 0);
 	assert_int_equal(other_does(3, SCSI_PR_PREEMPT_AND_ABORT, WE, 3, 1), 0);
-	assert_int_equal(unit_share_take_aborts(unit(), ports), 0);
+	assert_int_equal(unit_share_take_aborts(unit(), nexuses), 0);
 	send_cdb(1, "00", "", "good");
 	t_disk_stop();
 }
