@@ -84,15 +84,30 @@ void writers_flushed(struct writers *ws)
 
 /* ---- entries ---- */
 
+#define PRINCIPAL_LEN (WRITER_PORT_LEN - WRITER_PRINCIPAL_AT)
+
+static bool has_no_principal(const struct writer *w)
+{
+	static const uint8_t none[PRINCIPAL_LEN];
+
+	return !memcmp(w->port + WRITER_PRINCIPAL_AT, none, sizeof(none));
+}
+
 static struct writer *find_known(struct writers *ws, const uint8_t *port)
 {
+	struct writer *found = NULL;
+
 	for (unsigned int i = REST + 1; i < WRITERS_MAX; i++) {
 		struct writer *w = &ws->writers[i];
 
-		if (w->known && !memcmp(w->port, port, WRITER_PORT_LEN))
+		if (!w->known || memcmp(w->port, port, WRITER_PRINCIPAL_AT))
+			continue;
+		if (!memcmp(w->port, port, WRITER_PORT_LEN))
 			return w;
+		if (has_no_principal(w))
+			found = w;
 	}
-	return NULL;
+	return found;
 }
 
 static struct writer *take_free(struct writers *ws, bool unknown)
@@ -152,6 +167,43 @@ void writers_leave(struct writers *ws, writer_ref *ref)
 		return;
 	pthread_mutex_lock(&ws->lock);
 	w->users--;
+	pthread_mutex_unlock(&ws->lock);
+}
+
+static void set_principal(uint8_t *port, const uint8_t *principal)
+{
+	memcpy(port + WRITER_PRINCIPAL_AT, principal, PRINCIPAL_LEN);
+}
+
+void writers_rename(struct writers *ws, writer_ref *ref, uint8_t *port,
+		    const uint8_t *principal)
+{
+	struct writer *w = atomic_load(ref);
+
+	pthread_mutex_lock(&ws->lock);
+	if (!w)
+		w = find_known(ws, port);
+	if (w && w != &ws->writers[REST])
+		set_principal(w->port, principal);
+	set_principal(port, principal);
+	pthread_mutex_unlock(&ws->lock);
+	if (w && ws->keep)
+		ws->keep(ws, /* now= */ true);
+}
+
+void writers_follow(struct writers *ws,
+		    bool (*names)(const void *arg, const uint8_t *principal),
+		    const void *arg)
+{
+	static const uint8_t none[PRINCIPAL_LEN];
+
+	pthread_mutex_lock(&ws->lock);
+	for (unsigned int i = REST + 1; i < WRITERS_MAX; i++) {
+		uint8_t *port = ws->writers[i].port;
+
+		if (!names(arg, port + WRITER_PRINCIPAL_AT))
+			set_principal(port, none);
+	}
 	pthread_mutex_unlock(&ws->lock);
 }
 

@@ -59,13 +59,15 @@
 /* Initiators with unflushed writes. If there are more, the rest shares the
  * first entry. */
 #define WRITERS_MAX 256
-/* Identifies an initiator, in bytes. */
-#define WRITER_PORT_LEN 16
+/* Identifies an initiator, in bytes: its port, and behind it its principal. All zero at the
+ * end: whoever has the port. */
+#define WRITER_PORT_LEN	    24
+#define WRITER_PRINCIPAL_AT 16
 /* A random number drawn when acknowledged writes were lost. Bytes. */
 #define WRITERS_LOSS_LEN  16
 #define WRITERS_LINGER_MS 5000
 /* Room for the text of writers_format(), in bytes. */
-#define WRITERS_TEXT_MAX 16384
+#define WRITERS_TEXT_MAX 20480
 
 struct writer {
 	uint8_t port[WRITER_PORT_LEN];
@@ -152,6 +154,14 @@ bool writers_stop_waiting(struct writers *ws, struct writers_wait *wait);
 bool writers_owes(struct writers *ws, writer_ref *ref, const uint8_t *port);
 /* @port has been told. */
 void writers_told(struct writers *ws, writer_ref *ref, const uint8_t *port);
+/* From now on, the principal of @port is @principal (to the end of @port, which this
+ * changes). Its entry goes with it. */
+void writers_rename(struct writers *ws, writer_ref *ref, uint8_t *port,
+		    const uint8_t *principal);
+/* Forgets the principals of writers that @names does not know. */
+void writers_follow(struct writers *ws,
+		    bool (*names)(const void *arg, const uint8_t *principal),
+		    const void *arg);
 /* The nexus of @ref ends. */
 void writers_leave(struct writers *ws, writer_ref *ref);
 

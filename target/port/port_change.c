@@ -28,9 +28,9 @@ static void change_show(struct nexus *nexus, const struct lun_view *view,
 			unsigned int lun)
 {
 	scsi_nexus_attention(&nexus->scsi, /* lun= */ -1, SCSI_UA_LUNS_CHANGED);
+	nexus->view.principal[lun] = view->principal[lun];
 	scsi_nexus_gain(&nexus->scsi, lun);
 	nexus->view.read_only[lun] = view->read_only[lun];
-	nexus->view.principal[lun] = view->principal[lun];
 	nexus->view.cnt++;
 	/* Last: a thread that finds the volume must find the rest. */
 	__atomic_store_n(&nexus->view.vol[lun], view->vol[lun],

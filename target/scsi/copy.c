@@ -527,7 +527,8 @@ static bool copy_submit(struct scsi_task *task)
 	scsi_task_blk(task, c->writing ? BLOCK_CMD_WRITE : BLOCK_CMD_READ,
 		      copy_blk_done);
 	blk->dev = &side->vol->dev;
-	blk->writer = &task->nexus->writers[side->lun];
+	blk->writer = &task->nexus->writers[side->lun].ref;
+	blk->port = task->nexus->writers[side->lun].port;
 	blk->offset = side->at + c->at;
 	blk->len = c->piece;
 	blk->bio.io.epoch = side->epoch;

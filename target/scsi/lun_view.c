@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "protocol/wire.h"
+
 /* False: there is a volume with that LUN already. */
 static bool lun_view_add(struct lun_view *view, struct volume *vol,
 			 unsigned int lun, const struct access_rule *rule)
@@ -47,13 +49,23 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 	}
 }
 
+/* For writers_follow(). */
+static bool lun_view_names(const void *rules, const uint8_t *principal)
+{
+	return access_rules_name(rules, wire_get64(principal));
+}
+
 void lun_map_follow_rules(struct lun_map *luns,
 			  const struct access_rules *of_target)
 {
-	for (unsigned int i = 0; i < luns->cnt; i++)
-		unit_state_follow_rules(
-			&luns->vol[i]->state,
-			lun_view_rules(luns->vol[i], of_target));
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		struct volume *vol = luns->vol[i];
+		const struct access_rules *rules =
+			lun_view_rules(vol, of_target);
+
+		unit_state_follow_rules(&vol->state, rules);
+		writers_follow(&vol->dev.writers, lun_view_names, rules);
+	}
 }
 
 uint64_t lun_map_principal(const struct lun_map *luns,

@@ -31,8 +31,9 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		   const struct volume **ret_hidden);
 
 /*
- * Call this when rules have changed or volumes have come. Who holds a reservation may be
- * known by a rule that is gone: it belongs to whoever has the port identifier from then on.
+ * Call this when rules have changed or volumes have come. Who holds a reservation, or must
+ * be told of lost writes, may be known by a rule that is gone: from then on, it is whoever
+ * has the port identifier.
  */
 void lun_map_follow_rules(struct lun_map *luns,
 			  const struct access_rules *of_target);

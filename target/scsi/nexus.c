@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The I_T nexus: unit attentions, and everything that ends with the nexus. */
 #include <assert.h>
+#include <string.h>
 
+#include "protocol/wire.h"
 #include "target/scsi/disk.h"
 
 /* In the order in which they are reported. */
@@ -22,6 +24,24 @@ static const struct {
 	{ SCSI_UA_LUNS_CHANGED, SCSI_ASC_REPORTED_LUNS_CHANGED },
 };
 
+static uint64_t nexus_principal(const struct scsi_nexus *nexus,
+				unsigned int lun)
+{
+	return nexus->principal ? __atomic_load_n(&nexus->principal[lun],
+						  __ATOMIC_RELAXED)
+				: 0;
+}
+
+static void nexus_init_writer(struct scsi_nexus *nexus, unsigned int lun)
+{
+	struct scsi_writer *writer = &nexus->writers[lun];
+
+	atomic_store(&writer->ref, NULL);
+	memcpy(writer->port, nexus->initiator.b, WRITER_PRINCIPAL_AT);
+	wire_put64(writer->port + WRITER_PRINCIPAL_AT,
+		   nexus_principal(nexus, lun));
+}
+
 void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		     const struct srp_port_id *initiator)
 {
@@ -35,7 +55,8 @@ void scsi_nexus_init(struct scsi_nexus *nexus, struct lun_map *luns,
 		atomic_init(&nexus->ua[i], SCSI_UA_POWER_ON);
 		atomic_init(&nexus->deferred[i], 0);
 		atomic_init(&nexus->reserved[i], 0);
-		atomic_init(&nexus->writers[i], NULL);
+		if (scsi_nexus_slot(nexus, i))
+			nexus_init_writer(nexus, i);
 		nexus->prevents[i] = 0;
 	}
 	nexus_buffer_init(&nexus->buffer);
@@ -51,10 +72,7 @@ struct scsi_pr_nexus scsi_nexus_at(const struct scsi_nexus *nexus,
 	return (struct scsi_pr_nexus){
 		.port = nexus->initiator,
 		.target_port = scsi_nexus_slot(nexus, lun)->info.target_port,
-		.principal = nexus->principal
-				     ? __atomic_load_n(&nexus->principal[lun],
-						       __ATOMIC_RELAXED)
-				     : 0,
+		.principal = nexus_principal(nexus, lun),
 	};
 }
 
@@ -62,11 +80,15 @@ void scsi_nexus_take_principal(struct scsi_nexus *nexus, unsigned int lun,
 			       uint64_t *at, uint64_t principal)
 {
 	struct scsi_pr_nexus was = scsi_nexus_at(nexus, lun);
+	struct volume *vol = scsi_nexus_slot(nexus, lun);
+	uint8_t bytes[8];
 
 	if (was.principal == principal)
 		return;
-	unit_state_renamed(&scsi_nexus_slot(nexus, lun)->state, &was,
-			   principal);
+	unit_state_renamed(&vol->state, &was, principal);
+	wire_put64(bytes, principal);
+	writers_rename(&vol->dev.writers, &nexus->writers[lun].ref,
+		       nexus->writers[lun].port, bytes);
 	__atomic_store_n(at, principal, __ATOMIC_RELAXED);
 	/* After both, so that the next command looks at both. */
 	atomic_store(&nexus->reserved[lun], 0);
@@ -102,7 +124,8 @@ static void leave_records(struct scsi_nexus *nexus)
 		struct volume *vol = scsi_nexus_slot(nexus, i);
 
 		if (vol)
-			writers_leave(&vol->dev.writers, &nexus->writers[i]);
+			writers_leave(&vol->dev.writers,
+				      &nexus->writers[i].ref);
 	}
 }
 
@@ -139,7 +162,7 @@ void scsi_nexus_fini(struct scsi_nexus *nexus)
 void scsi_nexus_gain(struct scsi_nexus *nexus, unsigned int lun)
 {
 	nexus->prevents[lun] = 0;
-	atomic_store(&nexus->writers[lun], NULL);
+	nexus_init_writer(nexus, lun);
 	atomic_store(&nexus->reserved[lun], 0);
 	atomic_store(&nexus->deferred[lun], 0);
 	scsi_copies_forget(nexus, lun);
@@ -151,7 +174,7 @@ void scsi_nexus_lose(struct scsi_nexus *nexus, unsigned int lun)
 {
 	struct volume *vol = scsi_nexus_slot(nexus, lun);
 
-	writers_leave(&vol->dev.writers, &nexus->writers[lun]);
+	writers_leave(&vol->dev.writers, &nexus->writers[lun].ref);
 	end_reservation(nexus, lun);
 }
 

@@ -211,8 +211,8 @@ bool scsi_task_pay(struct scsi_task *task)
 		scsi_sense(SCSI_KEY_HARDWARE_ERROR, SCSI_ASC_WRITE_ERROR);
 
 	if (!writers_owes(&task->vol->dev.writers,
-			  &task->nexus->writers[task->lun],
-			  task->nexus->initiator.b))
+			  &task->nexus->writers[task->lun].ref,
+			  task->nexus->writers[task->lun].port))
 		return false;
 	volume_log(LOG_WARNING, NULL, task->vol,
 		   "%s fails, as unflushed writes of its initiator may have "
@@ -225,8 +225,9 @@ bool scsi_task_pay(struct scsi_task *task)
 
 void scsi_task_told(struct scsi_task *task)
 {
-	writers_told(&task->vol->dev.writers, &task->nexus->writers[task->lun],
-		     task->nexus->initiator.b);
+	writers_told(&task->vol->dev.writers,
+		     &task->nexus->writers[task->lun].ref,
+		     task->nexus->writers[task->lun].port);
 }
 
 /* ---- block commands ---- */
@@ -310,8 +311,8 @@ void scsi_task_blk(struct scsi_task *task, enum block_kind kind,
 	}
 	blk->stop = &task->stopped;
 	blk->barred = task_blk_barred;
-	blk->writer = &task->nexus->writers[task->lun];
-	blk->port = task->nexus->initiator.b;
+	blk->writer = &task->nexus->writers[task->lun].ref;
+	blk->port = task->nexus->writers[task->lun].port;
 	blk->done = task_blk_done;
 }
 

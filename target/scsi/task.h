@@ -70,9 +70,12 @@ struct scsi_nexus {
 	 * FreeBSD's CTL for the status, too. Private to copy.c. */
 	_Atomic uint64_t copies[SCSI_NEXUS_COPIES];
 	_Atomic uint64_t reserved[LUNS_MAX]; /* scsi_nexus_is_shut_out() */
-	writer_ref writers[LUNS_MAX];	     /* writers.h */
-	uint32_t prevents[LUNS_MAX];	     /* unit_state_prevent() */
-	struct nexus_buffer buffer;	     /* WRITE BUFFER */
+	struct scsi_writer {		     /* writers.h */
+		writer_ref ref;
+		uint8_t port[WRITER_PORT_LEN];
+	} writers[LUNS_MAX];
+	uint32_t prevents[LUNS_MAX]; /* unit_state_prevent() */
+	struct nexus_buffer buffer;  /* WRITE BUFFER */
 };
 
 /* True if an access rule (":ro") allows @nexus only to read LUN @lun. False for
@@ -110,8 +113,8 @@ struct scsi_pr_nexus scsi_nexus_at(const struct scsi_nexus *nexus,
 bool scsi_nexus_is(const struct scsi_nexus *nexus, const struct volume *vol,
 		   const struct scsi_pr_nexus *who);
 
-/* Its principal on LUN @lun, which is at @at, is @principal from now on. Reservations go
- * with it. Thread: worker 0. */
+/* Its principal on LUN @lun, which is at @at, is @principal from now on. Reservations
+ * and unflushed writes go with it. Thread: worker 0. */
 void scsi_nexus_take_principal(struct scsi_nexus *nexus, unsigned int lun,
 			       uint64_t *at, uint64_t principal);
 

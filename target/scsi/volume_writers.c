@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "target/scsi/volume.h"
 
-_Static_assert(WRITER_PORT_LEN == sizeof(struct srp_port_id),
-	       "the initiator port identifies a writer");
+_Static_assert(WRITER_PRINCIPAL_AT == sizeof(struct srp_port_id),
+	       "the initiator port and its principal identify a writer");
 
 /* The part of the journal; unit_state.c has the other. */
 #define PART_WRITERS 1

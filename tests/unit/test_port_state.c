@@ -6,7 +6,10 @@
  */
 #include "tests/lib/t_rig.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "protocol/wire.h"
 #include "target/port/port_change.h"
@@ -412,6 +415,92 @@ T_ROWS(holder_stays_the_holder_by_other_rules, change_cases)
 	assert_false(ch->closed);
 	expect_reads(ch, true);
 	rig_destroy(rig);
+}
+
+/* The journal of RIG_DISK. */
+static void open_journal(struct rig *rig, const char *dir)
+{
+	struct volume *disk = rig->target.luns.vol[RIG_DISK];
+	struct error e;
+
+	assert_int_equal(volume_writers_open_in(disk, dir, "boot", &e), 0);
+	volume_writers_start(disk, rig->target.workers[0].reactor);
+}
+
+/* As after a kill. */
+static void reopen_journal(struct rig *rig, const char *dir)
+{
+	struct volume *disk = rig->target.luns.vol[RIG_DISK];
+
+	volume_writers_save(disk);
+	disk_journal_close(&disk->journal);
+	writers_fini(&disk->dev.writers);
+	writers_init(&disk->dev.writers);
+	open_journal(rig, dir);
+}
+
+static void expect_flush(struct t_ini *ch, bool succeeds)
+{
+	struct rig_cmd flush = { .lun = RIG_DISK, .cdb = { 0x35 } };
+
+	rig_expect_status(ch, rig_cmd(ch, &flush),
+			  succeeds ? SCSI_STATUS_GOOD
+				   : SCSI_STATUS_CHECK_CONDITION);
+}
+
+/* The victim wrote, and the target was killed after a flush had failed. */
+static const struct debt_case {
+	const char *name;
+	const char *rules[2]; /* from then on; NULL: they stay */
+	bool is_there;	      /* when they change */
+} debt_cases[] = {
+	{ "the same rules", { NULL }, false },
+	{ "a rule before, while it is there",
+	  { "10.0.0.2", "10.0.0.0/8:ro" },
+	  true },
+	{ "another rule, while it is away",
+	  { "10.0.0.2", "10.1.0.0/16:ro" },
+	  false },
+};
+
+T_ROWS(lost_writes_are_told_to_who_made_them, debt_cases)
+{
+	const struct debt_case *row = *state;
+	char dir[] = "/tmp/writers-XXXXXX";
+	char command[64];
+	struct rig *rig = with_others("10.1.0.0/16:ro");
+	struct writers *ws = &rig->target.luns.vol[RIG_DISK]->dev.writers;
+	struct access_rules *rules = &rig->target.port.allow;
+	struct t_ini *other;
+	struct t_ini *victim;
+	struct error e;
+
+	assert_non_null(mkdtemp(dir));
+	rig->target.luns.vol[RIG_DISK]->dev.backend->info.life.rdev = 7;
+	open_journal(rig, dir);
+	victim = come(rig, 1, "10.0.0.2");
+	rig_expect_status(victim, write_block(victim, 1), SCSI_STATUS_GOOD);
+	rig_chan_free(victim);
+	writers_flush_ends(ws, writers_flush_begins(ws), -EIO);
+	reopen_journal(rig, dir);
+	if (row->is_there)
+		victim = come(rig, 1, "10.0.0.2");
+	rules->cnt = row->rules[0] ? 0 : rules->cnt;
+	for (int i = 0; i < 2 && row->rules[i]; i++)
+		assert_true(access_rules_add(rules, row->rules[i], &e));
+	port_rules_changed(&rig->target.port);
+	rig_settle(rig);
+	other = come(rig, 1, "10.1.0.1");
+	if (!row->rules[0] || row->is_there)
+		expect_flush(other, true);
+	if (!row->is_there)
+		victim = come(rig, 1, "10.0.0.2");
+	assert_false(victim->closed);
+	expect_flush(victim, false);
+	expect_flush(victim, true);
+	rig_destroy(rig);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
 }
 
 T_TEST(lun_reset_ends_what_reserve_gave)

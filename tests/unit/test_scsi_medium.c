@@ -218,10 +218,12 @@ T_TEST(failed_flush_of_an_eject_is_not_forgotten)
 	struct writers *ws = &t_disk.luns.vol[0]->dev.writers;
 	char kept[WRITERS_TEXT_MAX + 1];
 	struct writers_found found;
+	uint8_t port[WRITER_PORT_LEN] = { 0 };
 	writer_ref ref = NULL;
 
 	ws->keep = no_keep;
-	writers_wrote(ws, &ref, t_port_id(2).b);
+	memcpy(port, t_port_id(2).b, WRITER_PRINCIPAL_AT);
+	writers_wrote(ws, &ref, port);
 	writers_doubt(ws);
 	writers_format(ws, "boot", "life", kept, sizeof(kept) - 1);
 	writers_kept(ws, 0);

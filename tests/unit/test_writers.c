@@ -59,6 +59,15 @@ static void open_writers(struct volume *vol, const char *boot)
 	vol->dev.writers.keep = no_keep;
 }
 
+/* Returns an initiator by its port, of no principal. */
+static const uint8_t *key_of(const struct srp_port_id *port)
+{
+	static uint8_t key[WRITER_PORT_LEN];
+
+	memcpy(key, port->b, WRITER_PRINCIPAL_AT);
+	return key;
+}
+
 /* As after kill -9: the journal has all that was answered. */
 static void restart_writers(struct volume *vol, const char *boot)
 {
@@ -78,7 +87,7 @@ static void write_of(struct volume *vol, const struct srp_port_id *port)
 {
 	writer_ref ref = NULL;
 
-	writers_wrote(&vol->dev.writers, &ref, port->b);
+	writers_wrote(&vol->dev.writers, &ref, key_of(port));
 	writers_leave(&vol->dev.writers, &ref);
 }
 
@@ -289,7 +298,7 @@ static void close_disk(struct volume *vol)
 static bool owes(struct volume *vol, const struct srp_port_id *port)
 {
 	writer_ref ref = NULL;
-	bool is = writers_owes(&vol->dev.writers, &ref, port->b);
+	bool is = writers_owes(&vol->dev.writers, &ref, key_of(port));
 
 	writers_leave(&vol->dev.writers, &ref);
 	return is;
@@ -434,8 +443,8 @@ static void tell(struct volume *vol, const struct srp_port_id *port)
 {
 	writer_ref ref = NULL;
 
-	assert_true(writers_owes(&vol->dev.writers, &ref, port->b));
-	writers_told(&vol->dev.writers, &ref, port->b);
+	assert_true(writers_owes(&vol->dev.writers, &ref, key_of(port)));
+	writers_told(&vol->dev.writers, &ref, key_of(port));
 	writers_leave(&vol->dev.writers, &ref);
 }
 
