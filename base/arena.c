@@ -78,6 +78,12 @@ static size_t arena_order_len(unsigned int order)
 	return (size_t)UNIT << order;
 }
 
+/* Of a block for @len bytes. */
+static size_t arena_block_len(size_t len)
+{
+	return arena_order_len(arena_order_of(len));
+}
+
 /* ---- the lists of free blocks ---- */
 
 static void arena_list_push(struct arena *a, uint32_t idx, unsigned int order)
@@ -225,39 +231,102 @@ void arena_disown(struct arena *a, void *block)
 
 /* ---- users that wait ---- */
 
-void arena_user_init(struct arena_user *u)
+void arena_user_init(struct arena_user *u, const uint64_t *group)
 {
+	for (int k = 0; k < ARENA_GROUPS; k++)
+		u->group[k] = group ? group[k] : 0;
 	list_init(&u->node);
 	list_init(&u->waiters);
 	u->used = 0;
 }
 
-/* The share of the user decides, not the free memory: see arena.h. */
+/* How many times as much as it leaves a group of each kind may hold. */
+static const size_t arena_group_share[ARENA_GROUPS] = { 3, 7 };
+
+static bool arena_is_in_group(const struct arena_user *u,
+			      const struct arena_user *with, int kind)
+{
+	return u == with ||
+	       (u->group[kind] && u->group[kind] == with->group[kind]);
+}
+
+/* Bytes of the group of @u. Each block begins where the one before ends. */
+static size_t arena_group_used(const struct arena *a,
+			       const struct arena_user *u, int kind)
+{
+	size_t used = 0;
+	size_t idx = 0;
+
+	while (idx < a->len / UNIT) {
+		unsigned int order = a->state[idx] & ORDER;
+
+		if (a->state[idx] >= OUT &&
+		    arena_is_in_group(a->owners[idx], u, kind))
+			used += arena_order_len(order);
+		idx += (size_t)1 << order;
+	}
+	return used;
+}
+
+/* The kind of its group that may not have @want bytes more; ARENA_GROUPS: none. */
+static int arena_full_group(const struct arena *a, const struct arena_user *u,
+			    size_t want)
+{
+	for (int k = 0; k < ARENA_GROUPS; k++) {
+		size_t used = u->group[k] ? arena_group_used(a, u, k) : 0;
+
+		if (used && (a->used + want > a->len ||
+			     used + want > arena_group_share[k] *
+						   (a->len - a->used - want)))
+			return k;
+	}
+	return ARENA_GROUPS;
+}
+
+/* The shares decide, not the free memory: see arena.h. If all users together have no more
+ * than half, each has no more than what is left. */
 static bool arena_user_may_have(const struct arena *a,
 				const struct arena_user *u, size_t len)
 {
-	size_t want = arena_order_len(arena_order_of(len));
+	size_t want = arena_block_len(len);
 
-	if (u == &a->nobody || u->used == 0)
+	if (u == &a->nobody || a->used + want <= a->len / 2)
 		return true;
-	return a->used + want <= a->len &&
-	       u->used + want <= a->len - a->used - want;
+	if (u->used && (a->used + want > a->len ||
+			u->used + want > a->len - a->used - want))
+		return false;
+	return arena_full_group(a, u, want) == ARENA_GROUPS;
 }
 
-/* The first request of the next user that may have a block. NULL: no user that
- * waits may have one. */
-static struct arena_waiter *arena_next_waiter(const struct arena *a)
+/*
+ * The first request of the next user that may have a block. NULL: no user that
+ * waits may have one. If a user has nothing yet, and its group is full, all of its group
+ * wait behind it, so that it gets its turn. *ret_behind: @last would be one of these.
+ */
+static struct arena_waiter *arena_next_waiter(const struct arena *a,
+					      const struct arena_user *last,
+					      bool *ret_behind)
 {
+	const struct arena_user *first = NULL;
+	int kind = ARENA_GROUPS;
 	struct list *it;
 
+	*ret_behind = false;
 	list_for_each(it, &a->users) {
 		struct arena_user *u =
 			container_of(it, struct arena_user, node);
 		struct arena_waiter *w =
 			list_first(&u->waiters, struct arena_waiter, node);
 
+		if (first && arena_is_in_group(u, first, kind))
+			continue;
 		if (arena_user_may_have(a, u, w->len))
 			return w;
+		if (u->used)
+			continue;
+		first = u;
+		kind = arena_full_group(a, u, arena_block_len(w->len));
+		*ret_behind |= arena_is_in_group(last, first, kind);
 	}
 	return NULL;
 }
@@ -285,12 +354,13 @@ static void arena_remove_waiter(struct arena *a, struct arena_user *u,
 void arena_serve_waiters(struct arena *a)
 {
 	struct arena_waiter *w;
+	bool behind;
 	void *block;
 
 	if (a->serving)
 		return;
 	a->serving = true;
-	while ((w = arena_next_waiter(a))) {
+	while ((w = arena_next_waiter(a, &a->nobody, &behind))) {
 		block = arena_take(a, w->user, w->len);
 		if (!block)
 			break;
@@ -312,10 +382,13 @@ void *arena_get(struct arena *a, size_t len)
 static bool arena_user_may_have_now(const struct arena *a,
 				    const struct arena_user *u, size_t len)
 {
+	bool behind;
+
 	if (!arena_user_may_have(a, u, len))
 		return false;
 	return list_empty(&a->users) ||
-	       (list_empty(&u->waiters) && !arena_next_waiter(a));
+	       (list_empty(&u->waiters) && !arena_next_waiter(a, u, &behind) &&
+		!behind);
 }
 
 void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
@@ -331,6 +404,25 @@ void *arena_get_wait(struct arena *a, size_t len, struct arena_waiter *w)
 	w->len = len;
 	arena_add_waiter(a, w->user, w);
 	return NULL;
+}
+
+bool arena_is_awaited(const struct arena *a, const struct arena_user *u)
+{
+	struct list *it;
+
+	list_for_each(it, &a->users) {
+		const struct arena_user *other =
+			container_of(it, struct arena_user, node);
+		const struct arena_waiter *w =
+			list_first(&other->waiters, struct arena_waiter, node);
+		bool akin = false;
+
+		for (int k = 0; k < ARENA_GROUPS; k++)
+			akin |= arena_is_in_group(other, u, k);
+		if (!akin && arena_user_may_have(a, other, w->len))
+			return true;
+	}
+	return false;
 }
 
 void arena_cancel_wait(struct arena_waiter *w)
@@ -427,7 +519,7 @@ int arena_create(size_t len, struct arena **ret_arena)
 	a->top = arena_order_of(len);
 	a->uring_index = -1;
 	list_init(&a->users);
-	arena_user_init(&a->nobody);
+	arena_user_init(&a->nobody, NULL);
 	memset(a->heads, 0xff, sizeof(a->heads)); /* NONE */
 	a->state = calloc(len / UNIT, sizeof(*a->state));
 	a->links = calloc(len / UNIT, sizeof(*a->links));

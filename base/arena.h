@@ -13,8 +13,12 @@
  *
  * A user may have a block if it has none, or if it then holds no more than what
  * is left for all others. So one user alone gets half of the arena, and two get
- * a third each. However many users keep their blocks, there is always one for
- * the next.
+ * a third each.
+ *
+ * That does not suffice if one opponent is many users. So users belong to groups, of several
+ * kinds. A group may have a block if it has none, or if it then leaves a part for all others:
+ * a quarter of what it could have, an eighth for the second kind. The sums of groups are
+ * found by a walk over all blocks, but only if more than half of the arena is in use.
  *
  * Thread: the reactor that owns the arena.
  */
@@ -29,14 +33,18 @@
 
 #define ARENA_MIN_BLOCK 4096u
 
+/* Kinds of groups. */
+#define ARENA_GROUPS 2
+
 struct arena;
 
 /* One of the users that share the arena. Private; set up by
  * arena_user_init(). */
 struct arena_user {
-	struct list node;    /* arena.users, while waiters has any */
-	struct list waiters; /* struct arena_waiter, node */
-	size_t used;	     /* bytes in its blocks */
+	struct list node;	      /* arena.users, while waiters has any */
+	struct list waiters;	      /* struct arena_waiter, node */
+	size_t used;		      /* bytes in its blocks */
+	uint64_t group[ARENA_GROUPS]; /* see arena_user_init() */
 };
 
 /* One waiting request; embed it, zeroed. */
@@ -79,7 +87,9 @@ void arena_set_uring_index(struct arena *a, int index);
  */
 void *arena_get(struct arena *a, size_t len);
 
-void arena_user_init(struct arena_user *u);
+/* @group: ARENA_GROUPS numbers, each the same for users of one group; 0: of none. NULL: the
+ * user is alone. */
+void arena_user_init(struct arena_user *u, const uint64_t *group);
 
 /* As arena_get(), for w->user, which must live until all its blocks have been
  * put. If it returns NULL, w->granted() is called later. */
@@ -98,6 +108,9 @@ static inline void arena_put(struct arena *a, void *block)
 	if (block)
 		arena_put_block(a, block);
 }
+
+/* True if a user that shares no group with @u waits, and only because no block is free. */
+bool arena_is_awaited(const struct arena *a, const struct arena_user *u);
 
 /* @block counts for no user any more. NULL does nothing. */
 void arena_disown(struct arena *a, void *block);

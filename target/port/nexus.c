@@ -7,7 +7,7 @@
 
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   struct lun_map *luns, const struct lun_view *view,
-			   unsigned int worker_cnt)
+			   const uint64_t *group, unsigned int worker_cnt)
 {
 	struct nexus *nexus = calloc(
 		1, sizeof(*nexus) + worker_cnt * sizeof(nexus->shares[0]));
@@ -21,8 +21,8 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 		return NULL;
 	}
 	for (unsigned int i = 0; i < worker_cnt; i++) {
-		arena_user_init(&nexus->shares[i].data);
-		arena_user_init(&nexus->shares[i].tables);
+		arena_user_init(&nexus->shares[i].data, group);
+		arena_user_init(&nexus->shares[i].tables, group);
 	}
 	nexus->view = *view;
 	nexus->scsi.vol = nexus->view.vol;

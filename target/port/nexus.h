@@ -60,11 +60,11 @@ struct nexus {
 	struct nexus_share shares[]; /* of each worker */
 };
 
-/* @view is copied. NULL: no memory. Thread: worker 0, as for all functions
+/* @view is copied. @group: as for arena_user_init(). NULL: no memory. Thread: worker 0, as for all functions
  * here. */
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   struct lun_map *luns, const struct lun_view *view,
-			   unsigned int worker_cnt);
+			   const uint64_t *group, unsigned int worker_cnt);
 
 /* For a new nexus of an initiator that had one before: it has lost that nexus,
  * and the target has not been powered on since. @other_luns: from its present

@@ -113,6 +113,20 @@ static bool port_is_same(const struct port *port,
 					 b);
 }
 
+/* The groups that must leave something to others. With rules that know one principal,
+ * there are no others. */
+static void port_groups(const struct port *port,
+			const struct srp_port_id *initiator,
+			const struct in6_addr *addr,
+			uint64_t ret_group[ARENA_GROUPS])
+{
+	ret_group[0] = access_host(addr);
+	ret_group[1] = lun_map_has_principals(port->luns, &port->allow)
+			       ? lun_map_principal(port->luns, &port->allow,
+						   initiator, addr)
+			       : 0;
+}
+
 struct nexus *port_find_nexus(const struct port *port,
 			      const struct srp_port_id *initiator,
 			      const struct in6_addr *addr)
@@ -412,12 +426,14 @@ port_find_or_create_nexus(struct port *port, const struct xp_conn_request *conn,
 	struct in6_addr addr = access_addr(&conn->peer_addr);
 	struct nexus *nexus = port_find_nexus(port, &req->initiator, &addr);
 	const struct port_past_nexus *was;
+	uint64_t group[ARENA_GROUPS];
 
 	if (nexus) {
 		nexus->addr = addr;
 		return nexus;
 	}
-	nexus = nexus_create(&req->initiator, port->luns, view,
+	port_groups(port, &req->initiator, &addr, group);
+	nexus = nexus_create(&req->initiator, port->luns, view, group,
 			     port->worker_cnt);
 	if (!nexus)
 		return NULL;

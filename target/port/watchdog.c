@@ -10,7 +10,8 @@ struct oldest {
 	const struct request *req; /* NULL: an IU that the channel sends on
 				    * its own, if any */
 	uint64_t waited_us;
-	struct request *awaited; /* others have waited too long for its blocks */
+	/* others have waited too long for its blocks or its memory */
+	struct request *awaited;
 };
 
 static bool watchdog_is_read(const struct request *req)
@@ -43,6 +44,15 @@ static uint64_t watchdog_waited_us(const struct channel *ch, enum watched what,
 				  since < posted_us ? posted_us : since);
 }
 
+static bool watchdog_has_memory_for_others(const struct request *req)
+{
+	const struct worker *w = req->worker;
+
+	return req->block &&
+	       arena_is_awaited(w->arena,
+				&req->ch->nexus->shares[w->index].data);
+}
+
 /* Half of the timeout, so that those who wait do not time out. */
 static bool watchdog_is_in_the_way(struct request *req)
 {
@@ -50,7 +60,8 @@ static bool watchdog_is_in_the_way(struct request *req)
 
 	return watchdog_passed_us(w, req->posted_us) >=
 		       w->rdma_timeout_ms * 500ull &&
-	       block_owner_is_awaited(&req->task.blk.owner);
+	       (block_owner_is_awaited(&req->task.blk.owner) ||
+		watchdog_has_memory_for_others(req));
 }
 
 /* False: nothing is in flight. */
@@ -119,17 +130,22 @@ static void watchdog_give_up(struct channel *ch, const struct oldest *oldest)
 	watchdog_close(ch, why);
 }
 
-/* The data of @req is in the memory of the volume, and moves too slowly. */
+/* The data of @req is in the memory of the volume, or of the worker, and moves too
+ * slowly. */
 static void watchdog_make_way(struct channel *ch, const struct request *req)
 {
 	const struct scsi_task *task = &req->task;
-	char why[200];
+	char what[120] = "memory";
+	char why[240];
 
+	if (!req->block)
+		snprintf(what, sizeof(what),
+			 "blocks from LBA %llu on of volume '%s'",
+			 (unsigned long long)task->cmd.lba, task->vol->name);
 	snprintf(why, sizeof(why),
-		 "the initiator is too slow: others wait for blocks from LBA "
-		 "%llu on of volume '%s', whose data it has not %s for %u s",
-		 (unsigned long long)task->cmd.lba, task->vol->name,
-		 watchdog_is_read(req) ? "sent" : "taken",
+		 "the initiator is too slow: others wait for %s, whose data it "
+		 "has not %s for %u s",
+		 what, watchdog_is_read(req) ? "sent" : "taken",
 		 ch->worker->rdma_timeout_ms / 2000);
 	watchdog_close(ch, why);
 }

@@ -10,7 +10,9 @@
  *
  * RDMA may move the data of a command to or from the memory of the volume, and the blocks
  * belong to the command meanwhile (block_owner.h). If others wait for them, it has half
- * of the time, progress or not, before the channel is closed.
+ * of the time, progress or not, before the channel is closed. The same holds for a buffer
+ * while initiators of other hosts and principals wait for memory. So there is a lowest rate:
+ * the data of a command within that time.
  *
  * Each worker has one timer, which runs only while something is in flight.
  * Thread: the worker.

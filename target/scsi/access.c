@@ -29,6 +29,11 @@ struct in6_addr access_addr(const struct sockaddr_storage *addr)
 	return none;
 }
 
+uint64_t access_host(const struct in6_addr *addr)
+{
+	return wire_get64(addr->s6_addr + (IN6_IS_ADDR_V4MAPPED(addr) ? 8 : 0));
+}
+
 /* ---- reading rules ---- */
 
 /* A whole decimal number of at most @max; -1: the text is none. */

@@ -71,6 +71,9 @@ uint64_t access_rules_principal(const struct access_rules *rules,
 /* True if a rule names that principal. */
 bool access_rules_name(const struct access_rules *rules, uint64_t principal);
 
+/* What the host with @addr cannot choose of it: all of IPv4, the first 64 bits of IPv6. */
+uint64_t access_host(const struct in6_addr *addr);
+
 /* An address in the form of rules; all zero for other families. */
 struct in6_addr access_addr(const struct sockaddr_storage *addr);
 

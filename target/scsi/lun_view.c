@@ -85,6 +85,16 @@ uint64_t lun_map_principal(const struct lun_map *luns,
 	return hash;
 }
 
+bool lun_map_has_principals(const struct lun_map *luns,
+			    const struct access_rules *of_target)
+{
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		if (luns->vol[i]->allow.cnt)
+			return true;
+	}
+	return of_target->cnt > 1;
+}
+
 /* Over the identities of the volumes, empty LUNs included, in the order of the
  * LUNs. A volume may have the address of one that is gone. */
 uint64_t lun_view_digest(const struct lun_view *view)

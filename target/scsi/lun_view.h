@@ -48,6 +48,10 @@ uint64_t lun_map_principal(const struct lun_map *luns,
 			   const struct srp_port_id *port,
 			   const struct in6_addr *addr);
 
+/* True if the rules know more than one principal. */
+bool lun_map_has_principals(const struct lun_map *luns,
+			    const struct access_rules *of_target);
+
 /* A hash of the volumes and their LUNs; it differs if they have changed. */
 uint64_t lun_view_digest(const struct lun_view *view);
 

@@ -397,7 +397,7 @@ T_TEST(each_leaves_as_much_as_it_has)
 	size_t total = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(u); i++)
-		arena_user_init(&u[i]);
+		arena_user_init(&u[i], NULL);
 	cnt[0] = take_all(a, &u[0], blocks[0], &last[0]);
 	assert_int_equal(cnt[0], 8);
 	/* It keeps its blocks and waits for more. The other users still get
@@ -421,6 +421,68 @@ T_TEST(each_leaves_as_much_as_it_has)
 	arena_destroy(a);
 }
 
+/* Users of a group, each of which takes an eighth of the arena. */
+static const struct group_case {
+	const char *name;
+	uint64_t hosts;	 /* groups of the first kind */
+	uint64_t second; /* group of the second kind */
+	unsigned int get;
+} group_cases[] = {
+	{ "each on its own", 8, 0, 8 },
+	{ "all of one group", 1, 0, 6 },
+	{ "of two groups", 2, 0, 6 },
+	{ "of groups that are one of the second kind", 8, 9, 7 },
+};
+
+/* They keep their blocks. What is left is for others. */
+T_ROWS(group_leaves_a_reserve, group_cases)
+{
+	const struct group_case *row = *state;
+	struct arena *a = make(64 * KIB);
+	struct arena_user u[9];
+	struct waiting w[9];
+	void *blocks[9];
+	unsigned int cnt = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(u); i++) {
+		const uint64_t group[] = { 1 + i % row->hosts, row->second };
+
+		arena_user_init(&u[i], i < 8 ? group : NULL);
+		w[i] = (struct waiting){
+			.waiter = { .user = &u[i], .granted = granted },
+			.a = a,
+		};
+		blocks[i] = arena_get_wait(a, 8 * KIB, &w[i].waiter);
+		cnt += i < 8 && blocks[i];
+	}
+	assert_int_equal(cnt, row->get);
+	assert_int_equal(blocks[8] != NULL, row->get < 8);
+	assert_int_equal(arena_is_awaited(a, &u[0]), row->get == 8);
+	for (unsigned int i = 0; i < ARRAY_SIZE(u); i++)
+		arena_cancel_wait(&w[i].waiter);
+	for (unsigned int i = 0; i < ARRAY_SIZE(u); i++)
+		arena_put(a, blocks[i]);
+	assert_int_equal(arena_used(a), 0);
+	arena_destroy(a);
+}
+
+/* A group with one user is no worse off than a user without a group. */
+T_TEST(group_that_has_nothing_may_have_everything)
+{
+	const uint64_t group[] = { 1, 2 };
+	struct waiting w = { .waiter.granted = granted };
+	struct arena *a = make(64 * KIB);
+	struct arena_user u;
+	void *block;
+
+	arena_user_init(&u, group);
+	w.waiter.user = &u;
+	block = arena_get_wait(a, 64 * KIB, &w.waiter);
+	assert_non_null(block);
+	arena_put(a, block);
+	arena_destroy(a);
+}
+
 T_TEST(who_has_nothing_may_have_everything)
 {
 	struct waiting w = { .waiter.granted = granted };
@@ -428,7 +490,7 @@ T_TEST(who_has_nothing_may_have_everything)
 	struct arena_user u;
 	void *block;
 
-	arena_user_init(&u);
+	arena_user_init(&u, NULL);
 	w.waiter.user = &u;
 	block = arena_get_wait(a, 64 * KIB, &w.waiter);
 	assert_non_null(block);
@@ -447,8 +509,8 @@ T_TEST(users_take_turns)
 	struct waiting one = { .waiter.user = &modest };
 
 	granted_cnt = 0;
-	arena_user_init(&greedy);
-	arena_user_init(&modest);
+	arena_user_init(&greedy, NULL);
+	arena_user_init(&modest, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
 		many[i].waiter.user = &greedy;
 		many[i].put_at_once = true;
@@ -473,8 +535,8 @@ T_TEST(whose_turn_it_is_is_not_overtaken)
 	void *unit = arena_get(a, UNIT);
 
 	granted_cnt = 0;
-	arena_user_init(&u[0]);
-	arena_user_init(&u[1]);
+	arena_user_init(&u[0], NULL);
+	arena_user_init(&u[1], NULL);
 	wait_for(a, &large, 64 * KIB);
 	wait_for(a, &small, UNIT);
 	arena_put(a, unit);

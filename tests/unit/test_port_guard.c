@@ -5,6 +5,7 @@
  */
 #include "tests/lib/t_rig.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -179,6 +180,91 @@ T_ROWS(initiator_in_the_way_is_disconnected, way_cases)
 	assert_true(ch->closed);
 	rig_expect_status(other, tag, SCSI_STATUS_GOOD);
 	assert_false(other->closed);
+	rig_destroy(rig);
+}
+
+/* Many logins of one host, by invented identifiers, that take no data of their READs. */
+#define INVENTED 8
+
+static void take_memory(struct rig *rig, unsigned int hosts,
+			struct t_ini *ret[INVENTED])
+{
+	for (unsigned int i = 0; i < INVENTED; i++) {
+		char addr[16];
+
+		snprintf(addr, sizeof(addr), "10.1.0.%u", 1 + i % hosts);
+		t_fabric_come_from(rig->hub, addr);
+		ret[i] = rig_login(rig, 10 + i, SRP_MULTICHAN_SINGLE);
+		rig_expect_alive(ret[i]);
+		t_fabric_stop(target_end(rig, 10 + i));
+		for (int k = 0; k < 8; k++)
+			rw(ret[i], rig_read(RIG_DISK, 0, 512), 0, 512 * BLK);
+	}
+}
+
+static const struct crowd_case {
+	const char *name;
+	const char *rules[2];
+	unsigned int hosts;
+} crowd_cases[] = {
+	{ "one host", { "10.0.0.1", "10.1.0.0/16:ro" }, 1 },
+	{ "one host, and one rule for all", { "all" }, 1 },
+	{ "eight hosts of one principal", { "10.0.0.1", "10.1.0.0/16:ro" }, 8 },
+};
+
+T_ROWS(crowd_leaves_memory_for_others, crowd_cases)
+{
+	const struct crowd_case *row = *state;
+	struct rig_options opt = { .arena_len = 2u << 20,
+				   .allow = row->rules[0] };
+	struct rig *rig = rig_create(&opt);
+	struct t_ini *crowd[INVENTED];
+	struct t_ini *ch;
+	struct error e;
+
+	if (row->rules[1])
+		assert_true(access_rules_add(&rig->target.port.allow,
+					     row->rules[1], &e));
+	take_memory(rig, row->hosts, crowd);
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_expect_alive(ch);
+	for (int i = 0; i < 4; i++)
+		rig_expect_status(
+			ch,
+			rw(ch, rig_read(RIG_DISK, 0, 512), 4u << 20, 512 * BLK),
+			SCSI_STATUS_GOOD);
+	assert_false(crowd[0]->closed);
+	rig_destroy(rig);
+}
+
+/* One that makes progress, but too slowly: others wait for its memory. It alone has half
+ * of the time. */
+T_TEST(memory_that_others_need_is_kept_for_half_of_the_time)
+{
+	struct rig_options opt = { .arena_len = 64u << 10 };
+	struct rig *rig = rig_create(&opt);
+	struct t_ini *slow;
+	struct t_ini *ch;
+	uint64_t tag;
+
+	t_fabric_come_from(rig->hub, "10.1.0.1");
+	slow = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	rig_expect_alive(slow);
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_expect_alive(ch);
+	t_fabric_stop(target_end(rig, 2));
+	rw(slow, rig_read(RIG_DISK, 0, 128), 0, 128 * BLK);
+	tag = rw(ch, rig_read(RIG_DISK, 0, 8), 4u << 20, 8 * BLK);
+	for (int i = 0; i < 2; i++) {
+		pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
+		assert_false(slow->closed);
+	}
+	assert_null(t_ini_rsp(ch, tag));
+	pass(rig, WATCHDOG_RDMA_TIMEOUT_MS / 4);
+	assert_true(slow->closed);
+	rig_expect_status(ch, tag, SCSI_STATUS_GOOD);
 	rig_destroy(rig);
 }
 
