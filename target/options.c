@@ -335,6 +335,8 @@ static const struct option_row target_rows[] = {
 	  .max = LIMIT_MAX,
 	  .dflt = PORT_LOGINS_DEFAULT,
 	  .help = "Limit the logins of all initiators.",
+	  .more = "If the access rules know several initiators, one rule lets in at most three\n"
+		  "quarters of them. The same holds for *--max-half-open*.",
 	  OPTION_AT(target_options, limits.logins) },
 	{ .name = "max-host-logins",
 	  .type = OPTION_NUMBER,
@@ -343,6 +345,7 @@ static const struct option_row target_rows[] = {
 	  .max = LIMIT_MAX,
 	  .dflt = PORT_HOST_LOGINS_DEFAULT,
 	  .help = "Limit the logins from one address.",
+	  .more = "All addresses of IPv6 with the same first 64 bits count as one.",
 	  OPTION_AT(target_options, limits.host_logins) },
 	{ .name = "max-half-open",
 	  .type = OPTION_NUMBER,

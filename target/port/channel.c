@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/probe.h"
-#include "target/port/login_quota.h"
 #include "target/port/port.h"
 #include "target/port/request.h"
 #include "target/port/task_mgmt.h"

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/port/login_quota.h"
-
 /* Most lines about refused logins in ten seconds. */
 #define REFUSALS_BURST 20
 
@@ -16,7 +14,7 @@ struct login {
 	struct list node; /* nexus->logins */
 	struct port *port;
 	struct nexus *nexus;
-	struct login_quota *quota;
+	struct login_quotas quotas;
 	struct xp_conn_request *conn;
 	struct in6_addr addr;
 	struct srp_login_answer answer;
@@ -113,18 +111,21 @@ static bool port_is_same(const struct port *port,
 					 b);
 }
 
+static_assert((int)LOGIN_WHOSE == ARENA_GROUPS, "the kinds of groups");
+
 /* The groups that must leave something to others. With rules that know one principal,
  * there are no others. */
 static void port_groups(const struct port *port,
 			const struct srp_port_id *initiator,
 			const struct in6_addr *addr,
-			uint64_t ret_group[ARENA_GROUPS])
+			uint64_t ret_group[LOGIN_WHOSE])
 {
-	ret_group[0] = access_host(addr);
-	ret_group[1] = lun_map_has_principals(port->luns, &port->allow)
-			       ? lun_map_principal(port->luns, &port->allow,
-						   initiator, addr)
-			       : 0;
+	ret_group[LOGIN_OF_HOST] = access_host(addr);
+	ret_group[LOGIN_OF_PRINCIPAL] =
+		lun_map_has_principals(port->luns, &port->allow)
+			? lun_map_principal(port->luns, &port->allow, initiator,
+					    addr)
+			: 0;
 }
 
 struct nexus *port_find_nexus(const struct port *port,
@@ -235,13 +236,13 @@ static void login_free(struct login *login)
 }
 
 /* A login, or the channel that it became, no longer counts. */
-static void port_login_ended(struct port *port, struct login_quota *quota,
-			     bool half_open)
+static void port_login_ended(struct port *port,
+			     const struct login_quotas *quotas, bool half_open)
 {
 	port->login_cnt--;
 	if (half_open)
 		port->half_open_cnt--;
-	login_quota_put(quota, half_open);
+	login_quotas_put(quotas, half_open);
 }
 
 static void login_refuse(struct login *login, uint32_t reason, const char *why)
@@ -252,7 +253,7 @@ static void login_refuse(struct login *login, uint32_t reason, const char *why)
 	};
 
 	port_refuse(login->port, login->conn, &req, reason, why);
-	port_login_ended(login->port, login->quota, /* half_open= */ true);
+	port_login_ended(login->port, &login->quotas, /* half_open= */ true);
 	login->nexus->login_cnt--;
 	login_free(login);
 }
@@ -299,7 +300,7 @@ static void port_admit(struct port *port, struct login *login)
 		login_refuse(login, SRP_REJ_NO_RESOURCES, "out of memory");
 		return;
 	}
-	ch->at_port.quota = login->quota;
+	ch->at_port.quotas = login->quotas;
 	ch->at_port.half_open = true;
 	nexus->login_cnt--;
 	login_free(login);
@@ -380,7 +381,7 @@ static void port_run_closed(struct reactor_msg *msg)
 	nexus->channel_cnt--;
 	nexus->closed_cnt++;
 	port->closed_cnt++;
-	port_login_ended(port, ch->at_port.quota, ch->at_port.half_open);
+	port_login_ended(port, &ch->at_port.quotas, ch->at_port.half_open);
 	port_serve(port, nexus);
 }
 
@@ -390,7 +391,7 @@ static void port_run_opened(struct reactor_msg *msg)
 
 	ch->at_port.half_open = false;
 	ch->port->half_open_cnt--;
-	login_quota_opened(ch->at_port.quota);
+	login_quotas_opened(&ch->at_port.quotas);
 	ch->nexus->negotiated = ch->negotiated;
 	/* Not before: a login may be refused, or end before its initiator knows of
 	 * it. */
@@ -426,7 +427,7 @@ port_find_or_create_nexus(struct port *port, const struct xp_conn_request *conn,
 	struct in6_addr addr = access_addr(&conn->peer_addr);
 	struct nexus *nexus = port_find_nexus(port, &req->initiator, &addr);
 	const struct port_past_nexus *was;
-	uint64_t group[ARENA_GROUPS];
+	uint64_t group[LOGIN_WHOSE];
 
 	if (nexus) {
 		nexus->addr = addr;
@@ -469,10 +470,10 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 {
 	struct in6_addr addr = access_addr(&conn->peer_addr);
 	struct login *login = calloc(1, sizeof(*login));
+	uint64_t id[LOGIN_WHOSE];
 
-	if (login)
-		login->quota = login_quota_take(&port->quotas, &addr);
-	if (!login || !login->quota) {
+	port_groups(port, &req->initiator, &addr, id);
+	if (!login || !login_quotas_take(&port->quotas, id, &login->quotas)) {
 		free(login);
 		return NULL;
 	}
@@ -513,17 +514,16 @@ static void port_log_in(struct port *port, struct xp_conn_request *conn,
 	port_serve(port, nexus);
 }
 
-/* Which limit is reached. NULL: none. */
-static const char *port_what_is_full(const struct port *port,
+/* True if one login more would be more than three quarters. */
+static bool port_leaves_too_few(unsigned int cnt, unsigned int max)
+{
+	return cnt + 1 > max - max / 4;
+}
+
+/* Which limit is reached by @quota, which may be NULL. NULL: none. */
+static const char *port_host_is_full(const struct port_limits *max,
 				     const struct login_quota *quota)
 {
-	const struct port_limits *max = &port->limits;
-
-	if (port->login_cnt >= max->logins)
-		return "too many logins (--max-logins)";
-	if (port->half_open_cnt >= max->half_open)
-		return "too many logins have not been completed "
-		       "(--max-half-open)";
 	if (!quota)
 		return NULL;
 	if (quota->login_cnt >= max->host_logins)
@@ -532,6 +532,46 @@ static const char *port_what_is_full(const struct port *port,
 		return "too many logins from its address have not been "
 		       "completed (--max-host-half-open)";
 	return NULL;
+}
+
+static const char *port_principal_is_full(const struct port_limits *max,
+					  const struct login_quota *quota)
+{
+	if (!quota || !quota->id)
+		return NULL;
+	if (port_leaves_too_few(quota->login_cnt, max->logins))
+		return "too many logins by its access rule; the last quarter "
+		       "is for others (--max-logins)";
+	if (port_leaves_too_few(quota->half_open_cnt, max->half_open))
+		return "too many logins by its access rule have not been "
+		       "completed; the last quarter is for others "
+		       "(--max-half-open)";
+	return NULL;
+}
+
+/* Which limit a login from @addr reaches. NULL: none. */
+static const char *port_what_is_full(struct port *port,
+				     const struct srp_port_id *initiator,
+				     const struct in6_addr *addr)
+{
+	const struct port_limits *max = &port->limits;
+	uint64_t id[LOGIN_WHOSE];
+	const char *full;
+
+	if (port->login_cnt >= max->logins)
+		return "too many logins (--max-logins)";
+	if (port->half_open_cnt >= max->half_open)
+		return "too many logins have not been completed "
+		       "(--max-half-open)";
+	port_groups(port, initiator, addr, id);
+	full = port_host_is_full(max,
+				 login_quota_find(&port->quotas, LOGIN_OF_HOST,
+						  id[LOGIN_OF_HOST]));
+	if (full)
+		return full;
+	return port_principal_is_full(
+		max, login_quota_find(&port->quotas, LOGIN_OF_PRINCIPAL,
+				      id[LOGIN_OF_PRINCIPAL]));
 }
 
 /*
@@ -553,8 +593,7 @@ static uint32_t port_lacks_room(struct port *port,
 	if (port->stopping)
 		*ret_why = "the target is stopping";
 	else if (!nexus || !single)
-		*ret_why = port_what_is_full(
-			port, login_quota_find(&port->quotas, &addr));
+		*ret_why = port_what_is_full(port, &req->initiator, &addr);
 	if (*ret_why)
 		return SRP_REJ_NO_RESOURCES;
 	if (!single && nexus &&

@@ -22,12 +22,15 @@
  * Limits of what initiators can make grow. A login counts from its request
  * until its channel is gone. It is half open until its connection is
  * established.
+ *
+ * If the rules know several principals (access.h), one of them has at most three quarters of
+ * those of all.
  */
 struct port_limits {
 	unsigned int logins;	     /* of all */
-	unsigned int host_logins;    /* from one address */
+	unsigned int host_logins;    /* from one host: access_host() */
 	unsigned int half_open;	     /* of all */
-	unsigned int host_half_open; /* from one address */
+	unsigned int host_half_open; /* from one host */
 	unsigned int channels;	     /* of one I_T nexus, with waiting logins;
 			        * ib_srp opens about one for each processor */
 };

@@ -166,6 +166,29 @@ T_TEST(rules_are_limited)
 	assert_false(access_rules_add(&rules, "all", &e));
 }
 
+/* ---- hosts ---- */
+
+static const struct host_case {
+	const char *name;
+	const char *addr[2];
+	bool same;
+} host_cases[] = {
+	{ "the same address", { "10.0.0.1", "::ffff:10.0.0.1" }, true },
+	{ "two addresses of IPv4", { "10.0.0.1", "10.0.0.2" }, false },
+	{ "64 bits of IPv6", { "fd00::1", "fd00::ffff:0:0:2" }, true },
+	{ "two networks of IPv6", { "fd00::1", "fd00:0:0:1::1" }, false },
+	{ "IPv4 and IPv6", { "10.0.0.1", "::1" }, false },
+};
+
+T_ROWS(host_has_what_it_cannot_choose, host_cases)
+{
+	const struct host_case *row = *state;
+	struct in6_addr a = addr_of(row->addr[0]);
+	struct in6_addr b = addr_of(row->addr[1]);
+
+	assert_int_equal(access_host(&a) == access_host(&b), row->same);
+}
+
 /* ---- principals ---- */
 
 /* Two initiators with the same port identifier, or one before and after a change. */

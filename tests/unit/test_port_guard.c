@@ -489,6 +489,56 @@ T_ROWS(logins_are_limited, limit_cases)
 	rig_destroy(rig);
 }
 
+/* Six of eight logins are one principal's, from as many hosts; the last two are not. */
+static const struct limit_case principal_cases[] = {
+	{ "of all", { 8, 99, 99, 99, 99 }, .half_open = false },
+	{ "half open, of all", { 99, 99, 8, 99, 99 }, .half_open = true },
+};
+
+static struct t_ini *come_by(struct rig *rig, unsigned int who, const char *net,
+			     enum srp_multichan multichan)
+{
+	struct srp_login_req req = rig_login_req(rig, who, multichan);
+	char addr[32];
+
+	snprintf(addr, sizeof(addr), "%s.%u", net, who);
+	t_fabric_come_from(rig->hub, addr);
+	return rig_connect(rig, &req);
+}
+
+T_ROWS(principal_leaves_logins_for_others, principal_cases)
+{
+	const struct limit_case *row = *state;
+	struct rig_options opt = { .allow = "10.0.0.0/24",
+				   .limits = row->limits };
+	struct rig *rig = rig_create(&opt);
+	struct error e;
+
+	assert_true(access_rules_add(&rig->target.port.allow, "10.1.0.0/24:ro",
+				     &e));
+	for (unsigned int who = 1; who <= 6; who++) {
+		struct t_ini *ch =
+			come_by(rig, who, "10.1.0", SRP_MULTICHAN_MULTI);
+
+		rig_expect_alive(ch);
+		if (!row->half_open)
+			continue;
+		t_fabric_hold_completions(rig->hub, true);
+		rw(ch, rig_read(RIG_DISK, 8 * who, 8), 0, 8 * BLK);
+		ch = come_by(rig, who, "10.1.0", SRP_MULTICHAN_SINGLE);
+		t_fabric_hold_completions(rig->hub, false);
+		assert_false(ch->established);
+	}
+	refused_for(come_by(rig, 7, "10.1.0", SRP_MULTICHAN_MULTI),
+		    SRP_REJ_NO_RESOURCES);
+	for (unsigned int who = 1; who <= 2; who++)
+		rig_expect_alive(
+			come_by(rig, who, "10.0.0", SRP_MULTICHAN_MULTI));
+	t_fabric_let_go(rig->hub, UINT32_MAX);
+	rig_settle(rig);
+	rig_destroy(rig);
+}
+
 /* A login that is refused while it is half open no longer counts as half open. Its
  * address has other connections, so the count of the address goes on. */
 T_TEST(refused_login_makes_room)
