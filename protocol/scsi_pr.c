@@ -173,6 +173,7 @@ int scsi_pr_out_decode(enum scsi_pr_out action, uint8_t scope, uint8_t type,
 		.scope = scope,
 		.type = type,
 		.target_ports = unit->target_ports,
+		.reserve = unit->reserve,
 	};
 	bool moves = action == SCSI_PR_REGISTER_AND_MOVE;
 	const uint8_t *b = buf;
@@ -294,15 +295,27 @@ static void tell_all(struct work *w, uint8_t news)
 		pr_tell(w, &w->pr.regs[i].nexus, news);
 }
 
+/* The registrations that the asking principal has made. */
+static unsigned int pr_made_cnt(const struct work *w)
+{
+	unsigned int cnt = 0;
+
+	for (uint16_t i = 0; i < w->pr.cnt; i++)
+		cnt += w->pr.regs[i].registrar == w->from->principal;
+	return cnt;
+}
+
 static int pr_add(struct work *w, const struct scsi_pr_nexus *nexus,
 		  uint64_t key)
 {
 	struct scsi_pr *pr = &w->pr;
 
-	if (pr->cnt == SCSI_PR_MAX)
+	if (pr->cnt == SCSI_PR_MAX ||
+	    pr_made_cnt(w) + w->req->reserve >= SCSI_PR_MAX)
 		return refuse_room(w->sense);
 	pr->regs[pr->cnt++] = (struct scsi_pr_registration){
 		.nexus = *nexus,
+		.registrar = w->from->principal,
 		.key = key,
 		.all_ports = w->req->all_tg_pt && w->req->target_ports == 1,
 	};

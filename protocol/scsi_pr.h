@@ -94,8 +94,9 @@ static inline bool scsi_pr_nexus_equal(const struct scsi_pr_nexus *a,
 
 struct scsi_pr_registration {
 	struct scsi_pr_nexus nexus;
-	uint64_t key;	/* never 0 */
-	bool all_ports; /* ALL_TG_PT; only of units with one target port */
+	uint64_t registrar; /* the principal that made it; 0: not known */
+	uint64_t key;	    /* never 0 */
+	bool all_ports;	    /* ALL_TG_PT; only of units with one target port */
 };
 
 /* What a unit is, as far as it matters here. */
@@ -103,6 +104,9 @@ struct scsi_pr_unit {
 	uint16_t target_ports; /* 1 and up */
 	bool can_aptpl;	  /* there is a place that survives a loss of power */
 	bool has_reserve; /* RESERVE and RELEASE of SPC-2, too */
+	/* Registrations that one principal leaves to others. Those that it has made for
+	 * other ports are its own. */
+	uint16_t reserve;
 };
 
 /* All zero: no port is registered. */
@@ -129,6 +133,7 @@ struct scsi_pr_request {
 	bool unreg;	       /* REGISTER AND MOVE */
 	uint16_t target_port;  /* of REGISTER AND MOVE */
 	uint16_t target_ports; /* that the unit has */
+	uint16_t reserve;      /* of the unit, too */
 	/* TransportIDs: SPEC_I_PT's, or the one of REGISTER AND MOVE. */
 	const uint8_t *ports; /* borrowed from the parameter list */
 	uint16_t port_cnt;

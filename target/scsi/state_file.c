@@ -105,6 +105,7 @@ static int parse_registration(struct parser *p, const char *t)
 	if (!take_hex(&t, key, sizeof(key)) || !take_word(&t, " ") ||
 	    !take_nexus(&t, &reg.nexus))
 		return bad(p, "not a registration");
+	reg.registrar = reg.nexus.principal;
 	reg.all_ports = take_word(&t, " all-ports");
 	reg.key = wire_get64(key);
 	if (*t || !reg.key)

@@ -98,16 +98,21 @@ void unit_state_pr_changed(struct unit_state *st)
 			      memory_order_release);
 }
 
-struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol)
+struct scsi_pr_unit unit_state_pr_unit(struct volume *vol)
 {
 	const struct scsi_port_groups *groups = &vol->info.groups;
-
-	return (struct scsi_pr_unit){
+	struct unit_state *st = &vol->state;
+	struct scsi_pr_unit unit = {
 		.target_ports = groups->cnt ? groups->cnt : 1,
-		.can_aptpl =
-			unit_state_survives(&vol->state) || vol->state.share,
+		.can_aptpl = unit_state_survives(st) || st->share,
 		.has_reserve = !vol->info.no_reserve,
 	};
+
+	/* The notes of a store know identifiers only. */
+	pthread_mutex_lock(&st->lock);
+	unit.reserve = st->share ? 0 : st->pr_reserve;
+	pthread_mutex_unlock(&st->lock);
+	return unit;
 }
 
 /* ---- what survives ---- */
@@ -700,6 +705,7 @@ void unit_state_follow_rules(struct unit_state *st,
 	}
 	if (!access_rules_name(rules, st->reserved_by.principal))
 		st->reserved_by.principal = 0;
+	st->pr_reserve = rules->cnt > 1 ? SCSI_PR_MAX / 4 : 0;
 	unit_state_pr_changed(st);
 	pthread_mutex_unlock(&st->lock);
 }

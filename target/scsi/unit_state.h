@@ -57,10 +57,11 @@ struct unit_turn {
 };
 
 struct unit_state {
-	/* guards pr, reserved, reserved_by, prevent_*, info.mode_saved */
+	/* guards pr, pr_reserve, reserved, reserved_by, prevent_*, info.mode_saved */
 	pthread_mutex_t lock;
 	struct scsi_pr pr;
-	bool reserved; /* by RESERVE (6) or (10) */
+	uint16_t pr_reserve; /* struct scsi_pr_unit.reserve */
+	bool reserved;	     /* by RESERVE (6) or (10) */
 	struct scsi_pr_nexus reserved_by;
 	/* Odd while anything is reserved. It changes with each change of
 	 * reservations. */
@@ -125,7 +126,7 @@ static inline bool unit_state_survives(const struct unit_state *st)
 }
 
 /* The properties of @vol that the codecs of PERSISTENT RESERVE need. */
-struct scsi_pr_unit unit_state_pr_unit(const struct volume *vol);
+struct scsi_pr_unit unit_state_pr_unit(struct volume *vol);
 
 /* st->pr or reserved has changed; the lock is held. */
 void unit_state_pr_changed(struct unit_state *st);
@@ -198,6 +199,7 @@ void unit_state_save_again(struct volume *vol,
 /*
  * Forgets the principals of registrations and of RESERVE that none of @rules names, unless
  * another principal has registered with the same identifier. Then they stay, and fit nobody.
+ * If there are several rules, a principal may have at most three quarters of all registrations.
  * Thread: any.
  */
 void unit_state_follow_rules(struct unit_state *st,

@@ -417,6 +417,44 @@ T_ROWS(holder_stays_the_holder_by_other_rules, change_cases)
 	rig_destroy(rig);
 }
 
+/* Invented port identifiers, each of which registers. */
+static unsigned int register_many(struct rig *rig, const char *addr)
+{
+	unsigned int cnt = 0;
+
+	for (unsigned int who = 100; who < 100 + SCSI_PR_MAX; who++) {
+		struct t_ini *ch = come(rig, who, addr);
+		uint64_t tag = reserve_out(ch, REGISTER, 0, 0, 9);
+
+		cnt += t_ini_rsp(ch, tag)->status == SCSI_STATUS_GOOD;
+		rig_chan_free(ch);
+	}
+	return cnt;
+}
+
+T_TEST(principal_leaves_registrations_for_others)
+{
+	struct rig *rig = with_others("10.1.0.0/16");
+	struct t_ini *ch;
+
+	port_rules_changed(&rig->target.port);
+	assert_int_equal(register_many(rig, "10.1.0.1"), SCSI_PR_MAX * 3 / 4);
+	ch = come(rig, 1, "10.0.0.1");
+	register_and_reserve(ch, 1);
+	expect_reads(ch, true);
+	rig_destroy(rig);
+}
+
+/* Nobody else could register. */
+T_TEST(only_principal_may_have_all_registrations)
+{
+	struct rig_options opt = { .allow = "10.0.0.0/24" };
+	struct rig *rig = rig_create(&opt);
+
+	assert_int_equal(register_many(rig, "10.0.0.1"), SCSI_PR_MAX);
+	rig_destroy(rig);
+}
+
 /* The journal of RIG_DISK. */
 static void open_journal(struct rig *rig, const char *dir)
 {

@@ -549,6 +549,43 @@ T_TEST(others_that_do_not_fit_leave_none_registered)
 	assert_null(scsi_pr_find(&pr, &a));
 }
 
+/* What a principal registers for other ports is counted as its own, and not as theirs. */
+T_TEST(registrations_for_others_are_counted_too)
+{
+	static uint8_t ids[96 * SCSI_PR_TRANSPORT_ID_LEN];
+	struct scsi_pr_request req = { .action = SCSI_PR_REGISTER,
+				       .action_key = 1,
+				       .spec_i_pt = true,
+				       .target_ports = 1,
+				       .reserve = SCSI_PR_MAX - 96,
+				       .ports = ids,
+				       .port_cnt = 96 };
+	struct scsi_pr_nexus greedy = numbered_nexus(200);
+	struct scsi_pr_nexus other = numbered_nexus(201);
+	struct scsi_pr_effects effects;
+	struct scsi_sense sense;
+	struct scsi_pr pr = { 0 };
+
+	greedy.principal = 7;
+	other.principal = 8;
+	for (unsigned int i = 0; i < 96; i++) {
+		struct srp_port_id port = numbered_nexus(i).port;
+
+		scsi_pr_transport_id_encode(
+			&port, ids + (size_t)i * SCSI_PR_TRANSPORT_ID_LEN);
+	}
+	assert_int_equal(scsi_pr_execute(&pr, &greedy, &req, &effects, &sense),
+			 -EINVAL);
+	req.port_cnt--;
+	assert_int_equal(scsi_pr_execute(&pr, &greedy, &req, &effects, &sense),
+			 0);
+	assert_int_equal(pr.cnt, 96);
+	req.spec_i_pt = false;
+	req.port_cnt = 0;
+	assert_int_equal(scsi_pr_execute(&pr, &other, &req, &effects, &sense),
+			 0);
+}
+
 T_TEST(everyone_can_be_told_at_once)
 {
 	struct scsi_pr_request req = { .action = SCSI_PR_CLEAR, .key = 1 };
