@@ -3,7 +3,8 @@
  * pr_client: initiators for tests of persistent reservations. Each line of
  * standard input is a command. The answer is a line on standard output.
  *
- *	NAME login ADDR:PORT N	a nexus, called NAME, of the initiator port ...N
+ *	NAME login ADDR:PORT N [SOURCE]
+ *				a nexus, called NAME, of the initiator port ...N
  *	NAME out ACTION KEY ACTION-KEY TYPE FLAGS
  *				PERSISTENT RESERVE OUT, numbers in hexadecimal
  *	NAME full		READ FULL STATUS: "gen 2; 1/1=a; 1/2=a* 5": initiator
@@ -139,14 +140,16 @@ static const char *do_login(struct nexus *n, const char *args)
 {
 	struct srp_login_req req = t_peer_login_req();
 	uint8_t pdata[SRP_LOGIN_REQ_SIZE];
+	char source[64] = "";
 	char addr[64];
 	unsigned int port;
 
-	if (sscanf(args, "%63s %u", addr, &port) != 2)
+	if (sscanf(args, "%63s %u %63s", addr, &port, source) < 2)
 		return "?";
 	req.initiator = srp_port_id_make(0, port);
 	srp_login_req_encode(pdata, sizeof(pdata), &req);
 	t_peer_init(&n->peer);
+	snprintf(n->peer.ini.route.source, sizeof(source), "%s", source);
 	return t_peer_login(&n->peer, addr, pdata, sizeof(pdata)) == T_LOGGED_IN
 		       ? "good"
 		       : "closed";

@@ -96,6 +96,7 @@ void t_ini_connect(struct t_ini *ini, struct xp *xp,
 		.pdata = pdata,
 		.pdata_len = len,
 		.timeout_ms = ini->timeout_ms,
+		.route = &ini->route,
 	};
 	struct error e;
 
@@ -104,6 +105,7 @@ void t_ini_connect(struct t_ini *ini, struct xp *xp,
 			       .keeps = ini->keeps,
 			       .recv_cnt = ini->recv_cnt,
 			       .timeout_ms = ini->timeout_ms,
+			       .route = ini->route,
 			       .next_tag = FIRST_TAG };
 	if (ini->keeps) {
 		ini->ius = calloc(T_INI_KEPT, sizeof(*ini->ius));

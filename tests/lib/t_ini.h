@@ -45,6 +45,7 @@ struct t_ini {
 	bool keeps;		 /* keeps IUs that arrive, in ius */
 	unsigned int recv_cnt;	 /* 0: T_INI_RECVS */
 	unsigned int timeout_ms; /* of the connect; 0: the transport's */
+	struct xp_route route;	 /* of the connect */
 
 	struct xp_chan *xp; /* NULL: there is no channel */
 	bool established;
