@@ -78,7 +78,10 @@ static const struct option_row ctl_verb_rows[] = {
 	  .value = "NAME",
 	  .help = "Eject the medium of a removable volume, when its running "
 		  "commands have ended and its cache is flushed. New commands "
-		  "find no medium. If the flush fails, the medium stays. It "
+		  "find no medium. If the flush fails, the medium stays. If "
+		  "they have not ended after *--stop-timeout* of "
+		  "*rdma-target*(8), the eject is taken back: the medium "
+		  "stays, and the error says what did not end. It "
 		  "is back when the target starts again." },
 	{ .name = "volume load",
 	  .value = "NAME",

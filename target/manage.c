@@ -212,6 +212,19 @@ bool manage_lock_soon(struct manage *m, int64_t *ret_seconds)
 	return false;
 }
 
+bool manage_wait_for(sem_t *sem, unsigned int seconds)
+{
+	struct timespec until;
+	int err;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	do
+		err = seconds ? sem_timedwait(sem, &until) : sem_wait(sem);
+	while (err && errno == EINTR);
+	return !err;
+}
+
 unsigned int manage_await_saves(struct manage *m)
 {
 	unsigned int uses;

@@ -15,6 +15,7 @@
 #define TARGET_MANAGE_H
 
 #include <jansson.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -72,6 +73,9 @@ void manage_unlock(struct manage *m);
 /* For a query, which shall not wait for a change that hangs. False: not locked; a change
  * is being made for *ret_seconds. */
 bool manage_lock_soon(struct manage *m, int64_t *ret_seconds);
+
+/* Waits for @sem. False: not within @seconds; 0: it waits for ever. */
+bool manage_wait_for(sem_t *sem, unsigned int seconds);
 
 /* Waits until no change is being saved. Returns the value of file_uses. */
 unsigned int manage_await_saves(struct manage *m);

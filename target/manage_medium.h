@@ -9,7 +9,8 @@
 
 #include "target/manage.h"
 
-/* Ejects the medium of a removable volume, or inserts it again. */
+/* Ejects the medium of a removable volume, or inserts it again. False: refused; also if
+ * that has not ended after --stop-timeout, and then the medium stays where it is. */
 bool manage_eject_volume(struct manage *m, const char *name, bool eject,
 			 struct manage_fault *f);
 

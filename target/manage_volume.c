@@ -45,6 +45,7 @@ struct manage_volume {
 	struct task_mgmt_eviction eviction;
 	struct reactor_msg job_ended;
 	int res;
+	unsigned int left; /* I/Os that the store of one that leaves still has */
 	/* Of a volume that leaves: posted when the store is closed. */
 	atomic_bool is_late;
 	sem_t closed;
@@ -360,20 +361,6 @@ static void manage_run_flush(struct server *s, void *arg)
 	atomic_fetch_add(&f->users, 1);
 	if (block_start(&f->cmd))
 		manage_flush_done(&f->cmd);
-}
-
-/* False: not within @seconds; 0: it waits for ever. */
-static bool manage_wait_for(sem_t *sem, unsigned int seconds)
-{
-	struct timespec until;
-	int err;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += seconds;
-	do
-		err = seconds ? sem_timedwait(sem, &until) : sem_wait(sem);
-	while (err && errno == EINTR);
-	return !err;
 }
 
 /* 0 or -errno; -ETIMEDOUT: the store has not answered. */
@@ -754,20 +741,46 @@ static bool manage_flush_leavers(struct manage_leavers *l,
 	return true;
 }
 
+/* Its thread may have closed it meanwhile. */
+static void manage_run_count_left(struct server *s, void *arg)
+{
+	struct manage_volume *v = arg;
+
+	for (unsigned int i = 0; i < s->leaving_cnt; i++) {
+		if (s->leaving[i] == v->vol)
+			v->left = block_owners_count(&v->vol->dev.owners);
+	}
+}
+
+/* What its store still has, for a person. */
+static void manage_say_late(struct manage_volume *v, char *buf, size_t size)
+{
+	char what[64] = "";
+
+	server_call(v->s, manage_run_count_left, v);
+	if (v->left)
+		snprintf(what, sizeof(what), " (reads and writes: %u)",
+			 v->left);
+	snprintf(buf, size,
+		 "; its store has not answered yet%s, and is closed when it "
+		 "does",
+		 what);
+}
+
 static void manage_remove_leaver(struct manage *m, struct manage_volume *v)
 {
 	char name[sizeof(v->vol->name)];
 	struct log_about about = volume_about(v->vol, "volume-removed");
-	const char *rest = "";
+	char rest[128] = "";
 
 	snprintf(name, sizeof(name), "%s", v->vol->name);
 	about.volume = name;
 	if (!manage_leave(v))
-		rest = "; its store has not answered yet, and is closed when "
-		       "it does";
+		manage_say_late(v, rest, sizeof(rest));
 	else if (v->res)
-		rest = "; it could not be flushed, and writes since its last "
-		       "flush may be lost";
+		snprintf(rest, sizeof(rest),
+			 "; it could not be flushed, and writes since its last "
+			 "flush may be lost");
 	log_event(*rest ? LOG_WARNING : LOG_NOTICE, &about,
 		  "volume '%s' is not served any more%s", name, rest);
 	manage_forget_volume(m, name);

@@ -566,6 +566,45 @@ bool block_owner_is_awaited(struct block_owner *owner)
 	return ret;
 }
 
+static unsigned int stripe_count(struct block_stripe *s)
+{
+	unsigned int cnt = 0;
+	struct list *it;
+
+	pthread_mutex_lock(&s->lock);
+	list_for_each(it, &s->owners) {
+		const struct block_owner_place *place =
+			container_of(it, struct block_owner_place, node);
+		const struct block_owner *owner = place->owner;
+
+		cnt += place == &owner->places[0] &&
+		       owner->state == BLOCK_OWNER_HAS;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return cnt;
+}
+
+static unsigned int readers_count(const struct block_readers *r)
+{
+	unsigned int cnt = 0;
+
+	for (unsigned int i = 0; i < BLOCK_MARKS; i++)
+		cnt += (unsigned int)__builtin_popcountll(
+			atomic_load(&r->marks[i]));
+	return cnt;
+}
+
+unsigned int block_owners_count(struct block_owners *of)
+{
+	unsigned int cnt = 0;
+
+	for (unsigned int i = 0; i < BLOCK_STRIPES; i++)
+		cnt += stripe_count(&of->stripes[i]);
+	for (unsigned int i = 0; i < BLOCK_WORKERS_MAX; i++)
+		cnt += readers_count(&of->readers[i]);
+	return cnt;
+}
+
 /* ---- draining ---- */
 
 static void drain_next(struct block_owner *owner)

@@ -267,6 +267,9 @@ void block_owners_drain(struct block_owners *of, struct block_worker *w,
 			struct block_drain *drain,
 			void (*drained)(struct block_drain *drain));
 
+/* The I/Os that have blocks. Thread: any. */
+unsigned int block_owners_count(struct block_owners *of);
+
 /* Waits no longer. False: @drain does not wait. Otherwise drained() is not called. */
 bool block_drain_stop(struct block_drain *drain);
 

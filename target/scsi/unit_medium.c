@@ -48,10 +48,15 @@ static void medium_flushed(struct block_cmd *cmd)
 {
 	struct unit_state *st = container_of(cmd, struct unit_state, flush);
 
-	st->flush_err = cmd->res;
 	st->flushes = false;
 	if (!cmd->res)
 		st->unflushed = false;
+	if (st->flush_err) {
+		/* Taken back: the medium is in already. */
+		st->turn->next(st->turn, st->flush_err);
+		return;
+	}
+	st->flush_err = cmd->res;
 	medium_step(container_of(st, struct volume, state));
 }
 
@@ -149,6 +154,14 @@ void unit_medium_eject(struct volume *vol, struct lun_map *luns, bool flushes,
 	st->flushes = flushes;
 	st->flush_err = 0;
 	medium_step(vol);
+}
+
+void unit_medium_take_back(struct volume *vol)
+{
+	if (vol->state.medium != UNIT_MEDIUM_FLUSHING)
+		return;
+	vol->state.flush_err = -ECANCELED;
+	medium_return(vol);
 }
 
 void unit_medium_load(struct volume *vol, struct lun_map *luns)

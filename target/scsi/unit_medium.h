@@ -25,11 +25,15 @@ struct lun_map;
  *   -EPERM	an initiator prevents the removal,
  *   -EBUSY	a job runs,
  *   -EIO	the flush has failed, for the reason in st->flush_err,
- *   -ECANCELED	unit_turn_stop_draining().
+ *   -ECANCELED	unit_turn_stop_draining(), or unit_medium_take_back().
  * If the medium was out, there is a flush only if the eject made none.
  */
 void unit_medium_eject(struct volume *vol, struct lun_map *luns, bool flushes,
 		       void (*next)(struct unit_turn *turn, int err));
+
+/* The medium is back at once if the eject that has the turn waits for its flush. The
+ * turn ends with that flush. */
+void unit_medium_take_back(struct volume *vol);
 
 /* Puts the medium back in, and tells the nexuses of @luns if it was out. */
 void unit_medium_load(struct volume *vol, struct lun_map *luns);

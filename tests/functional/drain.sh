@@ -71,14 +71,18 @@ t_check 'the same of a write that nobody waits for' ends_without_dead \
 t_check 'what was answered before is not lost' begins_anew 0
 
 # A volume is removed while a write of it is stuck.
-serves_dead write:stuck:lba=8 removed
+serves_dead write:stuck:lba=8,removable removed
 puts dead 1 2>/dev/null &
 t_pids="$t_pids $!"
 t_wait_for 10 grep -q 'is stuck' "$T/target.log"
+t_refused 'its medium is not ejected, and the answer says why' \
+	'reads and writes have not ended for 1 s: 1; the medium stays where it is' \
+	ctl volume eject dead
 t_refused 'a volume in use is not removed' 'is logged in' ctl volume remove dead
-t_check 'by force, it is' ctl volume remove --force dead
-t_check 'the log says what is left' grep -q 'is not served any more; its store has not answered' \
-	"$T/target.log"
+t_check 'by force, it is' eval 'ctl volume remove --force dead 2>"$T/told"'
+LEFT='is not served any more; its store has not answered yet (reads and writes: 1)'
+t_check 'the answer says what is left' grep -q "$LEFT" "$T/told"
+t_check 'so does the log' grep -q "$LEFT" "$T/target.log"
 t_refused 'its file is not added again' 'was removed, but its store has not answered' \
 	ctl volume add "$T/dead"
 t_check 'another volume is written, and flushed' dd if=/dev/zero of="$M/alive" bs=4k count=1 \

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "target/scsi/unit_medium.h"
 #include "tests/lib/t_bytes.h"
 #include "tests/lib/t_disk.h"
 
@@ -343,6 +344,27 @@ T_ROWS(aborted_change_that_waits_for_writes_does_nothing, draining_cases)
 	store_got("write 0+512, write 0+512");
 	/* The turn is free. */
 	gets(1, LOAD, row->told ? row->told : "good");
+}
+
+T_TEST(eject_that_is_taken_back_waits_for_its_flush_alone)
+{
+	struct t_command eject, load;
+
+	from(1);
+	begin(&eject, EJECT);
+	settle();
+	unit_medium_take_back(t_disk.luns.vol[0]);
+	gets(2, TUR, CAME_BACK);
+	from(2);
+	begin(&load, LOAD);
+	settle();
+	assert_int_equal(eject.done + load.done, 0);
+	assert_true(t_store_answer());
+	ends(&load, "good");
+	assert_int_equal(eject.done, 1);
+	t_command_free(&eject);
+	gets(2, TUR, "good");
+	store_got("flush");
 }
 
 /* It was let in while the medium was there. */

@@ -350,6 +350,44 @@ T_TEST(removal_does_not_wait_for_a_dead_store)
 	assert_int_equal(t_server_end(SIGTERM), 0);
 }
 
+/* Why the medium of "x" is not ejected; NULL: it is. */
+static const char *eject_x(void)
+{
+	const json_t *answer =
+		t_server_call("EjectVolume", t_json("{'name': 'x'}"));
+	const json_t *parameters = t_json_at(answer, "parameters");
+
+	return json_string_value(json_object_get(parameters, "reason"));
+}
+
+T_TEST(eject_does_not_wait_for_a_dead_store)
+{
+	static const char *const args[] = {
+		"--stop-timeout",
+		"1",
+		"--backing",
+		"ram:1M,name=a",
+		"--backing",
+		"file,name=x,removable,fault=flush:stuck:count=1",
+		NULL
+	};
+
+	t_server_start(args);
+	assert_non_null(strstr(eject_x(), "has not answered a flush for 1 s"));
+	t_json_expect(t_server_ask("ListVolumes", NULL), "volumes.1.state",
+		      "'ready'");
+	/* The flush of the first one may still be answered. */
+	assert_non_null(strstr(eject_x(), "another change of its state"));
+	t_server_ask("AddVolume", t_json("{'volume': 'ram:1M,name=b'}"));
+	t_json_expect(t_server_ask("ListVolumes", NULL), "volumes.1.state",
+		      "'ready'");
+	t_server_signal(SIGUSR1);
+	assert_null(eject_x());
+	t_json_expect(t_server_ask("ListVolumes", NULL), "volumes.1.state",
+		      "'ejected'");
+	assert_int_equal(t_server_end(SIGTERM), 0);
+}
+
 /* ---- transports ---- */
 
 T_TEST(without_a_device_the_target_uses_tcp)
