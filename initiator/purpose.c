@@ -27,9 +27,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/directory.h"
 #include "base/file_lock.h"
 #include "base/lasting_id.h"
+#include "base/state_dir.h"
 #include "base/ticks.h"
 #include "initiator/session.h"
 
@@ -91,54 +91,24 @@ static void purpose_init(void)
 
 /* ---- the directory ---- */
 
-/* "": there is none. Makes those above it. */
-static void purpose_dir_path(char *path, size_t len)
-{
-	const char *dir =
-		secure_getenv("STATE_DIRECTORY"); /* systemd.exec(5) */
-	const char *xdg = secure_getenv("XDG_STATE_HOME");
-	const char *home = secure_getenv("HOME");
-
-	path[0] = '\0';
-	if (dir && *dir == '/') {
-		snprintf(path, len, "%.*s", (int)strcspn(dir, ":"), dir);
-	} else if (geteuid() == 0) {
-		snprintf(path, len, "/var/lib/rdma-block");
-	} else if (xdg && *xdg == '/') {
-		snprintf(path, len, "%s/rdma-block", xdg);
-	} else if (home && *home == '/') {
-		snprintf(path, len, "%s/.local", home);
-		mkdir(path, 0700);
-		snprintf(path, len, "%s/.local/state", home);
-		mkdir(path, 0700);
-		snprintf(path, len, "%s/.local/state/rdma-block", home);
-	}
-}
-
 /* A descriptor, or -1 with p->fault. */
 static int purpose_open_dir(struct ini_purpose *p)
 {
 	char path[4096];
 	int fd;
 
-	purpose_dir_path(path, sizeof(path));
-	if (*path)
-		mkdir(path, 0700);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		snprintf(p->fault, sizeof(p->fault),
-			 "no state directory%s%.80s: %s", *path ? " " : "",
-			 path, *path ? strerror(errno) : "HOME is not set");
-	} else if (!directory_is_ours(fd)) {
+	state_dir_default("rdma-block", path, sizeof(path));
+	state_dir_make(path);
+	fd = state_dir_open(path);
+	if (fd == -EPERM)
 		snprintf(p->fault, sizeof(p->fault),
 			 "other users may write the state directory %.80s",
 			 path);
-	} else {
-		return fd;
-	}
-	if (fd >= 0)
-		close(fd);
-	return -1;
+	else if (fd < 0)
+		snprintf(p->fault, sizeof(p->fault),
+			 "no state directory%s%.80s: %s", *path ? " " : "",
+			 path, *path ? strerror(-fd) : "HOME is not set");
+	return fd < 0 ? -1 : fd;
 }
 
 /* ---- locks ---- */

@@ -376,7 +376,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 			"Meanwhile other commands get NOT READY with the "
 			"progress. Formatting continues when the command is "
 			"aborted. If the target ends, the format has failed "
-			"(reported after a restart with `--state-dir`).",
+			"(reported after a restart with a state directory).",
 		.opcode = 0x04,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -445,7 +445,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.name = "MODE SELECT (6)",
 		.clause = "SPC-4 6.11",
 		.note = "The target checks all of the list before it "
-			"changes anything. SP needs `--state-dir`. The "
+			"changes anything. SP needs a state directory. The "
 			"other nexuses get unit attention 2Ah/01h. The "
 			"target flushes the cache before it clears WCE or "
 			"sets SWP; if that fails, nothing changes. Commands "
@@ -498,7 +498,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.name = "MODE SENSE (6)",
 		.clause = "SPC-4 6.13",
 		.note = "The mode pages below, or all of them; subpages 00h "
-			"and FFh. Saved values need `--state-dir`.",
+			"and FFh. Saved values need a state directory.",
 		.opcode = 0x1a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 6,
@@ -775,7 +775,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 			"Meanwhile other commands get NOT READY with the "
 			"progress. The job continues when the command is "
 			"aborted. If the target ends first, it has failed "
-			"(reported after a restart with `--state-dir`).",
+			"(reported after a restart with a state directory).",
 		.opcode = 0x48,
 		.service_action = 0x01,
 		.cdb_len = 10,
@@ -843,7 +843,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.name = "MODE SELECT (10)",
 		.clause = "SPC-4 6.12",
 		.note = "The target checks all of the list before it "
-			"changes anything. SP needs `--state-dir`. The "
+			"changes anything. SP needs a state directory. The "
 			"other nexuses get unit attention 2Ah/01h. The "
 			"target flushes the cache before it clears WCE or "
 			"sets SWP; if that fails, nothing changes. Commands "
@@ -894,7 +894,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.name = "MODE SENSE (10)",
 		.clause = "SPC-4 6.14",
 		.note = "The mode pages below, or all of them; subpages 00h "
-			"and FFh. Saved values need `--state-dir`.",
+			"and FFh. Saved values need a state directory.",
 		.opcode = 0x5a,
 		.service_action = SCSI_SERVICE_ACTION_NONE,
 		.cdb_len = 10,
@@ -968,8 +968,8 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER",
 		.clause = "SPC-4 6.16",
-		.note = "SPEC_I_PT, ALL_TG_PT, APTPL (needs "
-			"`--state-dir`). At most 128 registrations of a "
+		.note = "SPEC_I_PT, ALL_TG_PT, APTPL (needs a "
+			"state directory). At most 128 registrations of a "
 			"unit (05h/55h/04h).",
 		.opcode = 0x5f,
 		.service_action = 0x00,
@@ -1066,7 +1066,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 	{
 		.name = "PERSISTENT RESERVE OUT, REGISTER AND IGNORE EXISTING KEY",
 		.clause = "SPC-4 6.16",
-		.note = "SPEC_I_PT is refused. APTPL needs `--state-dir`.",
+		.note = "SPEC_I_PT is refused. APTPL needs a state directory.",
 		.opcode = 0x5f,
 		.service_action = 0x06,
 		.cdb_len = 10,
@@ -1083,7 +1083,7 @@ const struct scsi_cdb_info scsi_cdb_table[] = {
 		.name = "PERSISTENT RESERVE OUT, REGISTER AND MOVE",
 		.clause = "SPC-4 6.16",
 		.note = "The new holder is named by an SRP TransportID; relative target port 1. "
-			"APTPL needs `--state-dir`.",
+			"APTPL needs a state directory.",
 		.opcode = 0x5f,
 		.service_action = 0x07,
 		.cdb_len = 10,

@@ -142,8 +142,6 @@ static void allow_files(struct ruleset *r, const struct target_options *opt)
 		if (spec->store == &backend_plugin && spec->path[0] == '/')
 			allow_dir_of(r, spec->path, READS | WRITES);
 	}
-	if (opt->state_dir)
-		allow(r, opt->state_dir, READS | WRITES | NAMES);
 	if (volume_writers_run_dir(run_dir, sizeof(run_dir)))
 		allow(r, run_dir, READS | WRITES | NAMES);
 	allow_dir_of(r, opt->metrics_file, READS | WRITES | NAMES);
@@ -262,8 +260,8 @@ static int landlock_restrict(struct ruleset *r)
 	return syscall(SYS_landlock_restrict_self, r->fd, 0) ? -errno : 0;
 }
 
-int landlock_enter(const struct target_options *opt, bool all_reads,
-		   struct error *e)
+int landlock_enter(const struct target_options *opt, const char *state_dir,
+		   bool all_reads, struct error *e)
 {
 	const long newest = ARRAY_SIZE(bits_of_version) - 1;
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
@@ -298,6 +296,8 @@ int landlock_enter(const struct target_options *opt, bool all_reads,
 		allow_system(&r);
 		if (opt)
 			allow_options(&r, opt);
+		if (state_dir)
+			allow(&r, state_dir, READS | WRITES | NAMES);
 		err = landlock_restrict(&r);
 		close(r.fd);
 	}

@@ -17,13 +17,14 @@
  * Lets this thread, and those that it starts, open what the options name and what
  * libraries need. Programs cannot be run. @all_reads: a plugin that makes connections
  * may read any file, because its configuration, keys and certificates can be anywhere.
- * @opt: NULL: only what libraries need.
+ * @opt: NULL: only what libraries need. @state_dir: it may change the files there; or
+ * NULL.
  *
  * Thread: setup, before other threads. Return: 0, also on a kernel without Landlock,
  * which the log says; or -errno with one clause in @e: -EOPNOTSUPP on such a kernel with
  * --volumes-from.
  */
-int landlock_enter(const struct target_options *opt, bool all_reads,
-		   struct error *e);
+int landlock_enter(const struct target_options *opt, const char *state_dir,
+		   bool all_reads, struct error *e);
 
 #endif

@@ -471,12 +471,23 @@ static const struct option_row target_rows[] = {
 	{ .name = "state-dir",
 	  .type = OPTION_DIR,
 	  .value = "DIR",
-	  .dflt_text = "none survives",
+	  .dflt_text = "a directory of the user that *rdma-target* runs as",
 	  .group = "The process",
 	  .help = "Keep in _DIR_ what must survive a restart: "
 		  "reservations made with APTPL, saved mode values, "
-		  "unfinished jobs.",
-	  .more = "It keeps\n"
+		  "unfinished jobs. *none* keeps nothing.",
+	  .more = "Without this option, the directory is the first of\n"
+		  "\n"
+		  "- _$STATE_DIRECTORY_, which systemd sets for a unit with *StateDirectory=*;\n"
+		  "- _/var/lib/rdma-target_, if root starts *rdma-target*;\n"
+		  "- _$XDG_STATE_HOME/rdma-target_;\n"
+		  "- _~/.local/state/rdma-target_.\n"
+		  "\n"
+		  "*rdma-target* makes it, for *--user*. If it cannot use that directory, or others\n"
+		  "may write it, nothing survives, and a notice says so. A directory that this option\n"
+		  "names must be there.\n"
+		  "\n"
+		  "It keeps\n"
 		  "\n"
 		  "- persistent reservations that were made with APTPL;\n"
 		  "- mode values that were saved (MODE SELECT with SP);\n"
@@ -489,7 +500,7 @@ static const struct option_row target_rows[] = {
 		  "file says which store it was written for; see *IDENTITY*. An empty file\n"
 		  "whose name ends with _.lock_ lies beside it, and stays. A *ram:* volume\n"
 		  "without *serial=* is another disk after each start, and has no file.\n"
-		  "Without this option, *rdma-target* refuses APTPL and SP, and forgets an\n"
+		  "Without a directory, *rdma-target* refuses APTPL and SP, and forgets an\n"
 		  "unfinished job.",
 	  OPTION_AT(target_options, state_dir) },
 	{ .name = "volumes-from",
@@ -680,7 +691,8 @@ static bool target_options_check_dir(const char *dir, struct error *e)
 static const char *target_options_look(struct target_options *opt,
 				       struct error *e)
 {
-	if (!target_options_check_dir(opt->state_dir, e))
+	if (!options_keep_nothing(opt) &&
+	    !target_options_check_dir(opt->state_dir, e))
 		return "state-dir";
 	if (!target_options_check_dir(opt->volumes_from, e))
 		return "volumes-from";
@@ -758,6 +770,16 @@ void target_options_free(struct target_options *opt)
 	opt->backings = NULL;
 	opt->backing_cnt = 0;
 	hmac_key_free(&opt->discovery_key);
+}
+
+bool options_keep_nothing(const struct target_options *opt)
+{
+	return opt->state_dir && !strcmp(opt->state_dir, OPTIONS_STATE_NONE);
+}
+
+uint16_t options_first_port(const struct target_options *opt)
+{
+	return opt->listen_cnt ? opt->listens[0].port : XP_URI_PORT;
 }
 
 bool options_has_low_port(const struct target_options *opt)

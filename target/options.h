@@ -15,6 +15,9 @@
 
 #define OPTIONS_LISTENS_MAX 16
 
+/* The word of --state-dir for no directory. */
+#define OPTIONS_STATE_NONE "none"
+
 /* Initiators wait for a flush no longer than this: 60 s for Linux. TimeoutStopSec= of the
  * unit is longer than the five steps of the end (server_stop.h), and 10 s for channels. */
 #define OPTIONS_STOP_TIMEOUT_S 90
@@ -62,7 +65,7 @@ struct target_options {
 	bool no_sandbox;
 	bool check_plugin;	  /* check backings[0] and serve nothing */
 	const char *pidfile;	  /* NULL: none */
-	const char *state_dir;	  /* NULL: none */
+	const char *state_dir;	  /* NULL: the default (state_dir.h) */
 	const char *volumes_from; /* it may open new volumes below; NULL:
 				   * nowhere */
 	enum log_level log_level;
@@ -97,6 +100,13 @@ void target_options_free(struct target_options *opt);
 
 /* Bytes of the arena of each thread: the largest power of two that fits. */
 size_t options_arena_len(const struct target_options *opt);
+
+/* Is nothing to survive (--state-dir none)? */
+bool options_keep_nothing(const struct target_options *opt);
+
+/* The port by which initiators know the target: of the first --listen. 0: it is another
+ * one after each start. */
+uint16_t options_first_port(const struct target_options *opt);
 
 /* Will the target listen on a port that needs a right (below 1024)? */
 bool options_has_low_port(const struct target_options *opt);

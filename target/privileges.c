@@ -96,6 +96,17 @@ int privileges_use_files_as(const char *user, struct error *e)
 	return 0;
 }
 
+void privileges_give(const char *path, const char *user)
+{
+	struct error ignored;
+	uid_t uid;
+	gid_t gid;
+
+	if (!find_user(user, &uid, &gid, &ignored) && lchown(path, uid, gid))
+		log_info("%s: cannot give it to user %s: %s", path, user,
+			 strerror(errno));
+}
+
 static int become(const char *user, struct error *e)
 {
 	uid_t uid = 0;

@@ -27,6 +27,9 @@ int privileges_check_user(const char *user, struct error *e);
  */
 int privileges_use_files_as(const char *user, struct error *e);
 
+/* Gives the file @path to @user if both is possible. Thread: setup. */
+void privileges_give(const char *path, const char *user);
+
 /* May this process listen on ports that not everybody may use? Call it before
  * privileges_drop(). Thread: setup. */
 bool privileges_has_low_ports(void);

@@ -40,7 +40,8 @@ struct responder_process {
 static int responder_enter_sandbox(struct error *e)
 {
 #if HAVE_SANDBOX
-	int err = landlock_enter(NULL, /* all_reads= */ false, e);
+	int err = landlock_enter(NULL, /* state_dir= */ NULL,
+				 /* all_reads= */ false, e);
 
 	return err ? err : sandbox_enter_responder(e);
 #else

@@ -305,19 +305,25 @@ static bool server_derives_identity(const struct server *s)
 	return false;
 }
 
-static void server_log_target_id(const struct server *s)
+static void server_log_no_state(const struct server *s)
 {
-	if (!s->target.lasts && server_derives_identity(s))
-		log_notice("no --state-dir: volumes without serial= are "
-			   "identified by the machine ID or the host name, "
-			   "which may change, and which another machine may "
-			   "have");
+	bool derives = server_derives_identity(s);
+
+	if (s->state_dir.path || (options_keep_nothing(s->opt) && !derives))
+		return;
+	log_notice("%s: no reservation, saved mode value, job or LUN survives "
+		   "the end of this target%s",
+		   s->state_dir.none.text,
+		   derives ? ", and volumes without serial= are identified by "
+			     "the machine ID or the host name, which may "
+			     "change, and which another machine may have"
+			   : "");
 }
 
 /* When the PID file exists, the lines to paste are already printed. */
 static int server_write_pidfile(struct server *s, struct error *e)
 {
-	server_log_target_id(s);
+	server_log_no_state(s);
 	if (log_level >= LOG_NOTICE)
 		announce(&s->luns, &s->points, &s->id);
 	return pidfile_write(&s->pidfile, e);
@@ -337,19 +343,6 @@ static int server_raise_limits(struct server *s, struct error *e)
 	return 0;
 }
 
-static int server_check_state_dir(const struct target_options *opt,
-				  struct error *e)
-{
-	if (!opt->state_dir ||
-	    !faccessat(AT_FDCWD, opt->state_dir, R_OK | W_OK, AT_EACCESS))
-		return 0;
-	return error_set(e, -errno,
-			 "--state-dir '%s': %s: it must belong to %s%s",
-			 opt->state_dir, strerror(errno),
-			 opt->user ? "user " : "the user that starts ",
-			 opt->user ? opt->user : "rdma-target");
-}
-
 /* With the rights of the user that the target becomes: files that it makes in the
  * state directory are that user's. */
 static int server_use_state(struct server *s,
@@ -357,12 +350,10 @@ static int server_use_state(struct server *s,
 			    struct error *e)
 {
 	const char *user =
-		s->opt->state_dir && !s->is_user ? s->opt->user : NULL;
+		s->state_dir.path && !s->is_user ? s->opt->user : NULL;
 	struct error ignored;
 	int err = user ? privileges_use_files_as(user, e) : 0;
 
-	if (!err)
-		err = server_check_state_dir(s->opt, e);
 	if (!err)
 		err = use(s, e);
 	if (user && privileges_use_files_as(NULL, &ignored) && !err)
@@ -370,18 +361,15 @@ static int server_use_state(struct server *s,
 	return err;
 }
 
-static uint16_t server_first_port(const struct target_options *opt)
-{
-	return opt->listen_cnt ? opt->listens[0].port : XP_URI_PORT;
-}
-
 static int server_open_id(struct server *s, struct error *e)
 {
-	int err = target_id_open(s->opt->state_dir, &s->target, e);
+	int err = target_state_dir_check(&s->state_dir, s->opt, e);
 
+	if (!err)
+		err = target_id_open(s->state_dir.id_path, &s->target, e);
 	return err ? err
-		   : lun_memory_open(&s->lun_memory, s->opt->state_dir,
-				     server_first_port(s->opt), e);
+		   : lun_memory_open(&s->lun_memory, s->state_dir.path,
+				     options_first_port(s->opt), e);
 }
 
 static int server_forget_unseen(struct server *s, struct error *e)
@@ -413,7 +401,7 @@ static int server_enter_sandbox(struct server *s, struct error *e)
 	if (s->opt->no_sandbox)
 		return 0;
 #if HAVE_SANDBOX
-	if (landlock_enter(s->opt, s->network, e))
+	if (landlock_enter(s->opt, s->state_dir.path, s->network, e))
 		return e->err;
 	return sandbox_enter(s->network, e);
 #else
@@ -429,6 +417,8 @@ static int server_open_stores(struct server *s, struct error *e)
 	struct start_signals signals;
 	int err;
 
+	target_state_dir_choose(&s->state_dir, s->opt);
+	target_state_dir_make(&s->state_dir, s->opt);
 	start_signals_begin(&signals, &s->opening);
 	err = server_use_state(s, server_open_id, e);
 	if (!err)
@@ -467,7 +457,7 @@ static void server_init_port(struct server *s)
 	s->port.allow = s->opt->allow;
 	s->port.stopped = server_port_stopped;
 	s->port.user = s;
-	s->id = target_id_port(s->target.text, server_first_port(s->opt));
+	s->id = target_id_port(s->target.text, options_first_port(s->opt));
 	port_init(&s->port, &s->id);
 }
 

@@ -18,6 +18,7 @@
 #include "target/scsi/lun_memory.h"
 #include "target/scsi/target_id.h"
 #include "target/journal_thread.h"
+#include "target/state_dir.h"
 #include "target/start_signals.h"
 
 /* The end of the target. server_stop_enter() makes every change. */
@@ -103,6 +104,7 @@ struct server {
 	/* The worker has attached this many volumes, the first ones. */
 	unsigned int attached[WORKERS_MAX];
 	struct port port;
+	struct target_state_dir state_dir;
 	struct target_id target;
 	struct lun_memory lun_memory; /* changed as the configuration is */
 	struct srp_port_id id;	      /* of the port */

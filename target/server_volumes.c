@@ -118,7 +118,7 @@ static void server_log_identity(const struct server *s,
 		"%s has no identifier of its own, and its path may be that of "
 		"another store after a restart; give it one with ,serial=%s",
 		vol->path,
-		s->opt->state_dir
+		s->state_dir.path
 			? " (until then APTPL, saved mode values, FORMAT "
 			  "UNIT and SANITIZE are refused)"
 			: "");
@@ -126,7 +126,7 @@ static void server_log_identity(const struct server *s,
 
 int server_load_state(struct server *s, struct volume *vol, struct error *e)
 {
-	int err = s->opt->state_dir ? unit_state_load(vol, s->opt->state_dir, e)
+	int err = s->state_dir.path ? unit_state_load(vol, s->state_dir.path, e)
 				    : 0;
 
 	if (!err)
@@ -148,7 +148,7 @@ int server_load_states(struct server *s, struct error *e)
 int server_open_journal(const struct server *s, struct volume *vol,
 			struct error *e)
 {
-	return volume_writers_open(vol, s->opt->state_dir, e);
+	return volume_writers_open(vol, s->state_dir.path, e);
 }
 
 int server_open_journals(struct server *s, struct error *e)

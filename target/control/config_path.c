@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "target/control/config.h"
+#include "target/options.h"
 
 /* NULL: no memory. */
 static char *path_join(const char *dir, const char *path)
@@ -52,6 +53,15 @@ static int path_set_volume(json_t *vol, const char *dir)
 	return err;
 }
 
+/* A path option with a word in place of a path. */
+static bool path_is_word(const json_t *config, const char *option)
+{
+	const char *value = config_get_text(config, option);
+
+	return value && !strcmp(option, "state-dir") &&
+	       !strcmp(value, OPTIONS_STATE_NONE);
+}
+
 static int path_set_all(json_t *config, const char *dir)
 {
 	const struct option_table *t = &target_option_table;
@@ -63,7 +73,8 @@ static int path_set_all(json_t *config, const char *dir)
 		const struct option_row *row = &t->rows[k];
 
 		if (!row->keys &&
-		    (row->type == OPTION_PATH || row->type == OPTION_DIR))
+		    (row->type == OPTION_PATH || row->type == OPTION_DIR) &&
+		    !path_is_word(config, row->name))
 			err = path_set_absolute(config, row->name, dir);
 	}
 	json_array_foreach(json_object_get(config, "backing"), i, vol) {

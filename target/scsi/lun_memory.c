@@ -299,10 +299,14 @@ static int lun_memory_lock(struct lun_memory *m, struct error *e)
 		      : file_lock_take(m->lock_fd, name, /* shared= */ false,
 				       FILE_LOCK_STORE_MS, &pid);
 	if (err == -EBUSY)
-		return error_set(e, err,
-				 "%s: in use by %s; give this target another "
-				 "--state-dir, or another port",
-				 m->path, file_lock_name(pid, who));
+		return error_set(
+			e, err,
+			"state directory %.*s is in use by %s: a target "
+			"of the same port is the same to initiators; "
+			"give this one another port, or its own "
+			"--state-dir",
+			(int)(strrchr(m->path, '/') - m->path), m->path,
+			file_lock_name(pid, who));
 	return err ? error_set(e, err, "%s: %s", name, own_file_strerror(err))
 		   : 0;
 }

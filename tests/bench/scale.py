@@ -45,7 +45,8 @@ class Target:
         args = [a for b in backings for a in ('-b', b)]
         self.process = start(os.path.join(work, 'log'),
                              f'{build}/target/rdma-target', '-q', '-P',
-                             pidfile, '-l', self.uri, *options, *args)
+                             pidfile, '--state-dir', 'none', '-l', self.uri,
+                             *options, *args)
         self.running.append(self.process)
         wait_until('rdma-target', lambda: os.path.exists(pidfile) and
                    os.path.getsize(pidfile) > 0, process=self.process)

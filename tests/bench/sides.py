@@ -134,7 +134,8 @@ class Ours(Side):
         pid = fresh(os.path.join(self.work, self.name + '.target.pid'))
         self.target = self.start(
             *self.target_prefix, f'{self.build}/target/rdma-target', '-P',
-            pid, '--listen', self.uri, *self.target_options, '--backing',
+            pid, '--state-dir', 'none', '--listen', self.uri,
+            *self.target_options, '--backing',
             f'{self.backing},name=disk')
         wait_until(self.label, lambda: written(pid),
                    process=self.target)

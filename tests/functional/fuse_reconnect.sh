@@ -152,7 +152,7 @@ VOLUME=/disk
 mount_with
 dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct status=none
 t_target_stop KILL
-t_target_again --backing "$T/other.img,name=disk"
+t_target_again --backing "$T/other.img,name=disk" --state-dir none
 t_check 'another disk in its place is not taken for it' \
 	said 1 'another volume is there now.*this is final'
 t_check 'I/O fails' read_fails

@@ -31,6 +31,7 @@ PATH="$BUILD/target:$BUILD/ctl:$BUILD/fuse:$BUILD/initiator:$BUILD/copy:$BUILD/d
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/rdma-test.XXXXXX")
 chmod 755 "$T"
+# What the programs keep, if no option says where.
 export STATE_DIRECTORY="$T/host-state"
 # Everybody may read it: beside a secret, a target cannot save its configuration.
 mkdir -m 755 "$STATE_DIRECTORY"

@@ -43,10 +43,15 @@ static void remove_scratch(void)
 
 const char *t_scratch(void)
 {
+	char path[64];
+
 	if (!scratch[0]) {
 		strcpy(scratch, "/tmp/t-XXXXXX");
 		assert_non_null(mkdtemp(scratch));
 		scratch_owner = getpid();
+		/* of targets without --state-dir */
+		snprintf(path, sizeof(path), "%s/default-state", scratch);
+		assert_int_equal(setenv("STATE_DIRECTORY", path, 1), 0);
 		atexit(remove_scratch);
 	}
 	return scratch;

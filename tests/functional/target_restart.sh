@@ -117,16 +117,32 @@ serves() { # STATE-DIR: prints the serial number
 	serial
 	t_target_stop TERM
 }
-here=$(serves)
+here=$(serves none)
 drawn=$(serves "$T/state")
 : >"$T/old/$(printf %032x 1).lock" # that version kept no identifier
 old=$(serves "$T/old")
 is_new() { [ -n "$drawn" ] && [ "$drawn" != "$here" ] && [ "$drawn" != "$(serves "$T/state2")" ]; }
 t_check 'machines of one image have different disks' is_new
 t_check 'a state directory of an earlier version keeps its disks' [ "$old" = "$here" ]
-says_what_does_not_last() { grep 'no --state-dir: volumes without serial=' "$T/target.log"; }
+says() { grep -E "$1" "$T/target.log"; }
+not_kept='no reservation, saved mode value, job or LUN survives .*, and volumes without serial='
+serves none >/dev/null
+t_check 'without one a notice says what does not last' says "^.*--state-dir none: $not_kept"
 serves >/dev/null
-t_check 'without one a notice says what does not last' says_what_does_not_last
+t_check 'one that is there by default is used' test -s "$STATE_DIRECTORY/id"
+t_check 'and needs no notice' sh -c "! grep -q survives '$T/target.log'"
+by_default() { (
+	export STATE_DIRECTORY="$1"
+	serves
+); }
+: >"$T/file"
+by_default "$T/file" >/dev/null
+t_check 'one that cannot be made is left out' says "no state directory $T/file: Not a directory: $not_kept"
+mkdir -m 777 "$T/open"
+chmod 777 "$T/open"
+by_default "$T/open" >/dev/null
+t_check 'so is one where others may write' says "no state directory $T/open: other users may write it: $not_kept"
+t_check 'and nothing is made there' [ -z "$(ls "$T/open")" ]
 if unshare -mu mount --bind /dev/null /etc/machine-id 2>/dev/null; then
 	cat >"$T/bin/rdma-target" <<-END
 		#!/bin/sh
@@ -137,7 +153,7 @@ if unshare -mu mount --bind /dev/null /etc/machine-id 2>/dev/null; then
 	PATH=$T/bin:$PATH
 	t_check 'the disk is the same in a new container' [ "$(serves "$T/state")" = "$drawn" ]
 	t_check 'that of an earlier version, too' [ "$(serves "$T/old")" = "$old" ]
-	t_check 'without a state directory it is another one' [ "$(serves)" != "$here" ]
+	t_check 'without a state directory it is another one' [ "$(serves none)" != "$here" ]
 else
 	t_skip 'the disk is the same in a new container' 'may not unshare here'
 fi
@@ -186,4 +202,18 @@ t_check 'a start that fails has an address of another machine' sh -c \
 	"! rdma-target --listen srp+tcp://192.0.2.1:$T_PORT --state-dir '$T/unseen' -b '$T/b' 2>/dev/null"
 t_target_again --state-dir "$T/unseen" -b "$T/c"
 t_check 'a LUN that no initiator has seen is free' luns_are '0:c'
+t_target_stop TERM
+
+# ---- the state directory by default: one for each port
+t_target -b "$T/a"
+rdma-info "$URI" >/dev/null
+t_refused 'a target of the same port has the same state' \
+	"state directory .*/$T_PORT is in use by .*rdma-target.*: .*--state-dir" \
+	rdma-target --quiet --listen "srp+tcp://127.0.0.2:$T_PORT" -b "$T/b"
+rdma-target --listen "srp+tcp://127.0.0.1:$((T_PORT + 1))" -b "$T/b" >"$T/other.log" 2>&1 &
+t_pids="$t_pids $!"
+t_check 'one of another port serves beside it' t_wait_for 10 grep -q 'rdma-fuse srp' "$T/other.log"
+t_target_stop TERM
+t_target_again -b "$T/c"
+t_check 'it survives a restart' luns_are '1:c'
 t_done

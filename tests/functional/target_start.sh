@@ -15,6 +15,8 @@ set -uo pipefail
 bin=$BUILD/target/rdma-target
 work=$(mktemp -d)
 chmod 755 "$work"
+export STATE_DIRECTORY=$work/default-state # of targets without --state-dir
+mkdir -m 755 "$STATE_DIRECTORY"
 # Two unused ports, below those that the kernel gives to connections.
 while port=$((20000 + SRANDOM % 12000)) &&
 	ss -Htan "sport = $port or sport = $((port + 1))" | grep -q .; do :; done
@@ -260,7 +262,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 if "${as[@]}" test -x "$bin"; then
 	refused "backing file unreadable" "$work/empty.img.*Permission denied" \
-		"${here[@]}" --backing "$work/empty.img"
+		"${here[@]}" --backing "$work/empty.img" --state-dir none
 else
 	skip "backing file unreadable" "another user cannot run $bin"
 fi
@@ -271,7 +273,8 @@ as=()
 refused "address of another machine" "192.0.2.1:$port" \
 	--listen "srp+tcp://192.0.2.1:$port" "${disk[@]}"
 few_files() {
-	prlimit --nofile=6 "$bin" "${here[@]}" "${disk[@]}" 2>"$work/err"
+	prlimit --nofile=6 "$bin" "${here[@]}" "${disk[@]}" --state-dir none \
+		2>"$work/err"
 	[ $? = 1 ] && grep -q "io_uring: .*; raise the limit .*ulimit -n" "$work/err"
 }
 few_files
@@ -280,7 +283,7 @@ result "too few files" $? "$(cat "$work/err")"
 each_step_says_it() {
 	for limit in {4..13}; do
 		timeout 60 prlimit --nofile="$limit" "$bin" "${here[@]}" "${disk[@]}" \
-			--threads 2 --control "$work/few" 2>"$work/err"
+			--threads 2 --control "$work/few" --state-dir none 2>"$work/err"
 		[ $? = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] &&
 			grep -q "Too many open files; raise the limit .*ulimit -n" "$work/err" ||
 			return
@@ -351,7 +354,11 @@ if [ "$(id -u)" = 0 ]; then
 	refused "state that the user cannot write" \
 		"--state-dir '$work/mine': Permission denied: it must belong to user nobody" \
 		--user nobody --state-dir "$work/mine" "${here[@]}" "${disk[@]}"
+	refused "state by default of another user" \
+		"state directory $STATE_DIRECTORY: Permission denied; give it to the user .*chown -R" \
+		--user nobody "${here[@]}" "${disk[@]}"
 	chmod 600 "$work/disk.img"
+	STATE_DIRECTORY=$work/nobody-state
 	start nobody --user nobody "${here[@]}" "${disk[@]}"
 	grep -Eq 'Uid:(.65534){4}$' "/proc/$pid/status" &&
 		grep -Eq 'Gid:(.65534){4}$' "/proc/$pid/status" &&
@@ -361,6 +368,10 @@ if [ "$(id -u)" = 0 ]; then
 	kill "$pid"
 	wait "$pid" && [ ! -s "$work/nobody.pid" ]
 	result "and leaves an empty PID file" $? "$(cat "$work/nobody.log")"
+	[ -s "$work/nobody-state/id" ] &&
+		[ -z "$(find "$work/nobody-state" ! -user nobody)" ]
+	result "its state by default is its own" $? "$(ls -lR "$work/nobody-state")"
+	STATE_DIRECTORY=$work/default-state
 	mkdir -m 700 "$work/theirs"
 	chown nobody "$work/theirs"
 	start theirs --user nobody --state-dir "$work/theirs" "${here[@]}" \
@@ -392,7 +403,8 @@ refused "the PID file of one that runs" \
 	--listen "$(at $((port + 1)))" --backing ram:1M --pidfile "$work/one.pid"
 [ "$(cat "$work/one.pid")" = "$pid" ]
 result "it is still there" $? "$(cat "$work/one.pid")"
-refused "port in use" "127.0.0.1:$port.*in use" "${here[@]}" --backing ram:1M
+refused "port in use" "127.0.0.1:$port.*in use" "${here[@]}" --backing ram:1M \
+	--state-dir none
 "$BUILD/initiator/rdma-info" "$uri" >"$work/info" 2>&1
 result "the one that has the port goes on" $? "$(cat "$work/info")"
 kill -USR2 "$pid"

@@ -210,7 +210,7 @@ static const struct {
 		     "thread for each 8M of *--buffers*" },
 	{ "poll-us", "200; with one processor 0" },
 	{ "buffers", "32M, or 8M for each thread if that is more" },
-	{ "state-dir", "none survives" },
+	{ "state-dir", "a directory of the user that *rdma-target* runs as" },
 	{ "volumes-from", "new volumes come from *rdma-ctl* alone" },
 	{ "channels", "2 over RDMA; 1 over TCP or with one processor" },
 	{ "subtype", "rdma-block" },

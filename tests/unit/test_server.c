@@ -57,7 +57,7 @@ static const struct refusal {
 	    "ram:1M,name=b,serial=S" },
 	  "volumes 'a' and 'b' are the same disk" },
 	{ "a directory of state is there",
-	  { "--state-dir", "none" },
+	  { "--state-dir", "nowhere" },
 	  "does not exist; create it first" },
 	{ "a directory of state is one",
 	  { "--state-dir", "file" },

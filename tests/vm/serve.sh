@@ -31,12 +31,16 @@ as_nobody() {
 nobody=()
 
 # target_start [ARGUMENT...]: starts rdma-target, as ${nobody[@]} if that is set,
-# waits until it is ready and sets $target to its process ID.
+# waits until it is ready and sets $target to its process ID. Nothing survives without
+# --state-dir.
 target_start() {
+	local state=(--state-dir none)
+
+	[[ " $* " != *' --state-dir '* ]] || state=()
 	# shellcheck disable=SC2154 # see above
 	[ ! -e "$work/target.pid" ] || rm "$work/target.pid"
 	"${nobody[@]}" "$BUILD/target/rdma-target" \
-		--pidfile "$work/target.pid" "$@" >>"$VM_OUT/target.log" 2>&1 &
+		--pidfile "$work/target.pid" "${state[@]}" "$@" >>"$VM_OUT/target.log" 2>&1 &
 	target=$!
 	wait_for 60 _is_ready "$target" "$work/target.pid"
 }

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/state_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/state_dir.h"
+#include "target/privileges.h"
+
+void target_state_dir_choose(struct target_state_dir *d,
+			     const struct target_options *opt)
+{
+	unsigned int port = options_first_port(opt);
+
+	d->path = d->id_path = opt->state_dir;
+	if (options_keep_nothing(opt)) {
+		d->path = d->id_path = NULL;
+		error_set(&d->none, -ENOENT, "--state-dir none");
+	} else if (!d->path && !port) {
+		error_set(&d->none, -ENOENT,
+			  "no state directory for port 0, which is another "
+			  "port after each start");
+	} else if (!d->path) {
+		state_dir_default("rdma-target", d->base, sizeof(d->base));
+		snprintf(d->by_default, sizeof(d->by_default), "%s/%u", d->base,
+			 port);
+		d->path = d->by_default;
+		d->id_path = d->base;
+	}
+}
+
+void target_state_dir_make(struct target_state_dir *d,
+			   const struct target_options *opt)
+{
+	struct stat st;
+
+	if (d->path != d->by_default || !*d->base)
+		return;
+	d->was_there = !stat(d->by_default, &st);
+	if (state_dir_make(d->base) && opt->user)
+		privileges_give(d->base, opt->user);
+}
+
+static int check_named(const struct target_state_dir *d,
+		       const struct target_options *opt, struct error *e)
+{
+	if (!faccessat(AT_FDCWD, d->path, R_OK | W_OK, AT_EACCESS))
+		return 0;
+	return error_set(e, -errno,
+			 "--state-dir '%s': %s: it must belong to %s%s",
+			 d->path, strerror(errno),
+			 opt->user ? "user " : "the user that starts ",
+			 opt->user ? opt->user : "rdma-target");
+}
+
+/* Makes it, too. 0, or why not, with the directory in *@at. */
+static int try_default(const struct target_state_dir *d, const char **at)
+{
+	_cleanup_close_ int base = state_dir_open(*at = d->base);
+	_cleanup_close_ int dir = -1;
+
+	if (base < 0)
+		return base;
+	mkdir(*at = d->by_default, 0700);
+	dir = state_dir_open(d->by_default);
+	return dir < 0 ? dir : 0;
+}
+
+static int check_default(struct target_state_dir *d, struct error *e)
+{
+	const char *at;
+	int err = try_default(d, &at);
+	const char *why = err == -EPERM ? "other users may write it"
+			  : *d->base	? strerror(-err)
+					: "HOME is not set";
+
+	if (!err)
+		return 0;
+	if (d->was_there)
+		return error_set(
+			e, err,
+			"state directory %s: %s; give it to the user that "
+			"rdma-target runs as (chown -R), name another one "
+			"(--state-dir DIR), or start without what it holds "
+			"(--state-dir none)",
+			at, why);
+	error_set(&d->none, err, "no state directory%s%s: %s",
+		  *d->base ? " " : "", at, why);
+	d->path = d->id_path = NULL;
+	return 0;
+}
+
+int target_state_dir_check(struct target_state_dir *d,
+			   const struct target_options *opt, struct error *e)
+{
+	if (!d->path)
+		return 0;
+	return d->path == d->by_default ? check_default(d, e)
+					: check_named(d, opt, e);
+}
