@@ -303,6 +303,21 @@ static int write_slot(struct disk_journal *j, int fd, off_t place)
 	return 0;
 }
 
+/* Makes the texts @parts stable. */
+static int journal_write_now(struct disk_journal *j,
+			     char parts[][DISK_JOURNAL_PART_MAX + 1])
+{
+	int err;
+
+	slot_make(j, parts);
+	err = write_slot(j, j->fd, slot_place(!j->newest));
+	if (!err && fdatasync(j->fd))
+		err = -errno;
+	if (!err)
+		journal_is_written(j);
+	return err;
+}
+
 int disk_journal_write(struct disk_journal *j, unsigned int part,
 		       const char *text)
 {
@@ -314,17 +329,12 @@ int disk_journal_write(struct disk_journal *j, unsigned int part,
 		return 0;
 	memcpy(j->next, j->is, DISK_JOURNAL_PARTS * sizeof(*j->is));
 	snprintf(j->next[part], sizeof(*j->next), "%s", text);
-	slot_make(j, j->next);
-	err = write_slot(j, j->fd, slot_place(!j->newest));
-	if (!err && fdatasync(j->fd))
-		err = -errno;
-	if (err) {
+	err = journal_write_now(j, j->next);
+	if (!err)
+		memcpy(j->is, j->next, DISK_JOURNAL_PARTS * sizeof(*j->is));
+	else if (journal_write_now(j, j->is))
 		j->unsure = true;
-		return err;
-	}
-	memcpy(j->is, j->next, DISK_JOURNAL_PARTS * sizeof(*j->is));
-	journal_is_written(j);
-	return 0;
+	return err;
 }
 
 /* ---- opening ---- */

@@ -33,6 +33,21 @@ static char path[64];
 static struct disk_journal journal;
 static struct error error;
 
+/* ---- what is stable ---- */
+
+static unsigned int syncs_that_fail; /* the next ones */
+
+/* In the place of the library's. */
+int fdatasync(int fd)
+{
+	if (syncs_that_fail) {
+		syncs_that_fail--;
+		errno = EIO;
+		return -1;
+	}
+	return fsync(fd);
+}
+
 /* ---- files ---- */
 
 struct contents {
@@ -397,6 +412,25 @@ T_TEST(directory_that_is_full)
 	snprintf(name, sizeof(name), "%s.new", path);
 	assert_int_equal(access(name, F_OK), -1);
 	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* At the start and at the end, as at any other time. */
+T_TEST(write_that_fails_is_put_back)
+{
+	open_it();
+	put(0, "one\nend\n");
+	syncs_that_fail = 1;
+	assert_int_equal(disk_journal_write(&journal, 0, "two\nend\n"), -EIO);
+	assert_false(disk_journal_is_unsure(&journal));
+	assert_true(has("one\nend\n", ""));
+	kill_it();
+	open_it();
+	assert_true(has("one\nend\n", ""));
+	syncs_that_fail = 2;
+	assert_int_equal(disk_journal_write(&journal, 0, "two\nend\n"), -EIO);
+	assert_true(disk_journal_is_unsure(&journal));
+	put(0, "one\nend\n");
+	assert_false(disk_journal_is_unsure(&journal));
 }
 
 T_TEST(journal_that_says_nothing_is_removed)
