@@ -153,15 +153,22 @@ static bool writers_judge(struct volume *vol, const struct writers_found *found)
 
 /* Until 0.1.0, writers were in a file of their own. It was removed at the end if it had
  * nothing to tell. */
-static bool take_old_record(const struct volume *vol)
+static int find_old_record(const struct volume *vol, char **ret_path,
+			   struct error *e)
 {
-	_cleanup_free_ char *path = NULL;
-
-	if (asprintf(&path, "%s.flushes", vol->journal.path) < 0) {
-		path = NULL;
-		return false;
+	*ret_path = NULL;
+	/* A number may have been that of another store. */
+	if (!unit_state_survives(&vol->state))
+		return 0;
+	if (asprintf(ret_path, "%s.flushes", vol->journal.path) < 0) {
+		*ret_path = NULL;
+		return error_set(e, -ENOMEM, "out of memory");
 	}
-	return unlink(path) == 0;
+	if (access(*ret_path, F_OK)) {
+		free(*ret_path);
+		*ret_path = NULL;
+	}
+	return 0;
 }
 
 /* ---- the change of the journal ---- */
@@ -305,21 +312,25 @@ void volume_writers_rest(struct volume *vol, struct reactor *r,
 	saver_want(k, WANTS_REST);
 }
 
-void volume_writers_save(struct volume *vol)
+static int save_now(struct volume *vol)
 {
 	struct volume_writers *k = &vol->saver;
 	char text[WRITERS_TEXT_MAX + 1];
-	size_t len;
+	size_t len = writers_format(&vol->dev.writers, k->boot, k->life, text,
+				    sizeof(text) - 1);
 	int err;
 
-	/* What the journal has was not read: it stays. */
-	if (!*k->life)
-		return;
-	len = writers_format(&vol->dev.writers, k->boot, k->life, text,
-			     sizeof(text) - 1);
 	text[len] = '\0';
 	err = disk_journal_write(&vol->journal, PART_WRITERS, text);
 	writers_kept(&vol->dev.writers, err);
+	return err;
+}
+
+void volume_writers_save(struct volume *vol)
+{
+	/* What the journal has was not read: it stays. */
+	int err = *vol->saver.life ? save_now(vol) : 0;
+
 	if (err)
 		volume_log(LOG_ERROR, NULL, vol, "its journal %s: %s",
 			   vol->journal.path, strerror(-err));
@@ -336,7 +347,8 @@ static int renew_generation(struct volume *vol, const char *boot,
 	return err ? error_set(e, err, "no random numbers to be had") : 0;
 }
 
-static int take_over(struct volume *vol, struct error *e)
+/* @old: a record of an older version; or NULL. */
+static int take_over(struct volume *vol, const char *old, struct error *e)
 {
 	struct writers *ws = &vol->dev.writers;
 	const char *text = disk_journal_text(&vol->journal, PART_WRITERS);
@@ -350,14 +362,33 @@ static int take_over(struct volume *vol, struct error *e)
 			"right one there, or remove that file to start without what "
 			"it holds",
 			vol->journal.path);
-	/* A number may have been that of another store. */
-	if (unit_state_survives(&vol->state) && take_old_record(vol)) {
+	if (old) {
 		log_loss(vol, "an older version left a record of its flushes");
 		writers_lose_all(ws);
 	} else {
 		is_other = writers_judge(vol, &found);
 	}
 	writers_begin(ws, is_other);
+	return 0;
+}
+
+/* The journal has what was found before anything relies on it: what initiators are told,
+ * and that an old record goes. */
+static int take_over_and_save(struct volume *vol, struct error *e)
+{
+	_cleanup_free_ char *old = NULL;
+	int err = find_old_record(vol, &old, e);
+
+	if (!err)
+		err = take_over(vol, old, e);
+	if (err)
+		return err;
+	err = save_now(vol);
+	if (err)
+		return error_set(e, err, "journal %s: %s", vol->journal.path,
+				 strerror(-err));
+	if (old)
+		unlink(old);
 	return 0;
 }
 
@@ -371,12 +402,11 @@ int volume_writers_open_in(struct volume *vol, const char *dir,
 	if (err)
 		return err;
 	set_life(vol, boot);
-	err = take_over(vol, e);
+	err = take_over_and_save(vol, e);
 	if (err) {
 		*vol->saver.life = '\0';
 		return err;
 	}
-	volume_writers_save(vol);
 	return renew_generation(vol, boot, vol->dev.writers.loss, e);
 }
 

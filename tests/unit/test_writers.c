@@ -8,9 +8,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "protocol/scsi_sense.h"
@@ -467,6 +469,32 @@ T_TEST(old_record_tells_each_once)
 	}
 	tell(disk, &port_b);
 	assert_false(owes(disk, &port_b));
+	close_disk(disk);
+	remove_dir();
+}
+
+/* The journal cannot be written at the start. */
+T_TEST(old_record_stays_until_the_journal_has_it)
+{
+	const struct rlimit none = { .rlim_max = RLIM_INFINITY };
+	struct volume *disk;
+	struct rlimit limit;
+	struct error e = { 0 };
+
+	make_dir();
+	disk = open_disk(0, 1, "boot");
+	leave_old_record();
+	writers_fini(&disk->dev.writers);
+	writers_init(&disk->dev.writers);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(volume_writers_open_in(disk, dir, "boot", &e), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_non_null(strstr(e.text, disk->journal.path));
+	close_disk(disk);
+	disk = open_disk(0, 1, "boot");
+	tell(disk, &port_a);
 	close_disk(disk);
 	remove_dir();
 }
