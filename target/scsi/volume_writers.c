@@ -208,10 +208,10 @@ static void save(struct volume_writers *k)
 
 static void look_at_rest(struct volume_writers *k)
 {
-	if (!k->rested || k->saves)
+	if (!k->rests || k->saves)
 		return;
+	k->rests = false;
 	reactor_send(k->rested_on, k->rested);
-	k->rested = NULL;
 }
 
 static void save_done(struct disk_journal_change *c, int err)
@@ -261,8 +261,11 @@ static void serve_wants(struct reactor_msg *msg)
 		save(k);
 	if (wants & WANTS_LATER)
 		linger(k);
-	if (wants & WANTS_REST)
+	/* All that was wanted before has been seen as well. */
+	if (wants & WANTS_REST) {
 		reactor_timer_stop(&k->timer);
+		k->rests = true;
+	}
 	look_at_rest(k);
 }
 

@@ -40,6 +40,7 @@ struct volume_writers {
 	struct disk_journal_change change;
 	bool saves; /* the change is under way */
 	bool again; /* another must follow */
+	bool rests; /* all that was wanted has begun; @rested waits for its end */
 	struct reactor_msg *rested;
 	struct reactor *rested_on;
 };

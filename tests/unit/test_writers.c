@@ -498,3 +498,62 @@ T_TEST(old_record_stays_until_the_journal_has_it)
 	close_disk(disk);
 	remove_dir();
 }
+
+/* ---- the rest of the journal ---- */
+
+struct ending {
+	struct volume *vol;
+	struct reactor *reactor;
+	struct reactor_msg rested;
+	bool has_rested;
+	bool was_busy;
+};
+
+static struct ending ending;
+static void (*journal_done)(struct reactor_op *op, int res,
+			    unsigned int cqe_flags);
+
+static void ending_rested(struct reactor_msg *msg)
+{
+	const struct volume_writers *k = &ending.vol->saver;
+
+	ending.has_rested = true;
+	ending.was_busy = k->saves || atomic_load(&k->wants);
+}
+
+/* The last command ends on another thread just when the journal has been written. */
+static void last_command_ends(struct reactor_op *op, int res,
+			      unsigned int cqe_flags)
+{
+	struct disk_journal *j = &ending.vol->journal;
+	struct writers *ws = &ending.vol->dev.writers;
+
+	journal_done(op, res, cqe_flags);
+	if (j->step != DISK_JOURNAL_RESTS)
+		return;
+	j->op.done = journal_done;
+	ws->keep(ws, /* now= */ true);
+	volume_writers_rest(ending.vol, ending.reactor, &ending.rested);
+}
+
+T_TEST(journal_rests_when_all_that_was_wanted_is_written)
+{
+	struct reactor_options opt = { .ring_entries = 8 };
+	struct volume *disk;
+
+	make_dir();
+	disk = open_disk(0, 1, "boot");
+	ending = (struct ending){ .vol = disk, .rested.run = ending_rested };
+	assert_int_equal(reactor_create(&opt, &ending.reactor), 0);
+	disk->dev.backend->info.durability = RBP_STABLE_AFTER_FLUSH;
+	volume_writers_start(disk, ending.reactor);
+	journal_done = disk->journal.op.done;
+	disk->journal.op.done = last_command_ends;
+	disk->dev.writers.keep(&disk->dev.writers, /* now= */ true);
+	while (!ending.has_rested)
+		reactor_run_once(ending.reactor, 100000);
+	assert_false(ending.was_busy);
+	close_disk(disk);
+	reactor_destroy(ending.reactor);
+	remove_dir();
+}
