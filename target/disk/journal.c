@@ -386,7 +386,7 @@ static int journal_fill(struct disk_journal *j, int fd)
 	return err || !fsync(fd) ? err : -errno;
 }
 
-/* Makes the file with the present texts, in the place of what is there. */
+/* Makes the file with the texts that were read, in the place of what is there. */
 static int journal_create(struct disk_journal *j)
 {
 	_cleanup_free_ char *name = NULL;
@@ -471,21 +471,17 @@ static const char *old_fault(const char *text, size_t len)
 		       : NULL;
 }
 
-/* Such a text is in j->bytes. */
-static int journal_convert(struct disk_journal *j, size_t len, struct error *e)
+/* Such a text is in j->bytes. It stays there until disk_journal_make(). */
+static int journal_take_old(struct disk_journal *j, size_t len, struct error *e)
 {
 	const char *fault = old_fault((const char *)j->bytes, len);
-	int err;
 
 	if (fault)
 		return journal_bad(j, fault, e);
 	memcpy(j->is[0], j->bytes, len);
 	close(j->fd);
 	j->fd = -1;
-	err = journal_create(j);
-	return err ? error_set(e, err, "state file %s: %s", j->path,
-			       own_file_strerror(err))
-		   : 0;
+	return 0;
 }
 
 static bool journal_is_old(const struct disk_journal *j, size_t len)
@@ -503,23 +499,34 @@ static int journal_read(struct disk_journal *j, struct error *e)
 	if (err)
 		return err;
 	if (journal_is_old(j, len))
-		return journal_convert(j, len, e);
+		return journal_take_old(j, len, e);
 	if (fstat(j->fd, &st) || st.st_size != 2 * DISK_JOURNAL_SLOT)
 		return journal_bad(j, "it is cut short, or no state file", e);
 	return journal_read_slots(j, e);
 }
 
+static int journal_fail_file(const struct disk_journal *j, int err,
+			     struct error *e)
+{
+	return error_set(e, err, "state file %s: %s", j->path,
+			 own_file_strerror(err));
+}
+
 static int journal_open_file(struct disk_journal *j, struct error *e)
 {
-	int err;
-
 	j->fd = own_file_open_path(j->path, O_RDWR, 0);
-	if (j->fd >= 0)
-		return journal_read(j, e);
-	err = j->fd == -ENOENT ? journal_create(j) : j->fd;
-	return err ? error_set(e, err, "state file %s: %s", j->path,
-			       own_file_strerror(err))
-		   : 0;
+	if (j->fd == -ENOENT)
+		return 0;
+	if (j->fd < 0)
+		return journal_fail_file(j, j->fd, e);
+	return journal_read(j, e);
+}
+
+int disk_journal_make(struct disk_journal *j, struct error *e)
+{
+	int err = disk_journal_is_made(j) ? 0 : journal_create(j);
+
+	return err ? journal_fail_file(j, err, e) : 0;
 }
 
 static bool journal_allocate(struct disk_journal *j, const char *path)

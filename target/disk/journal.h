@@ -95,13 +95,16 @@ struct disk_journal {
 };
 
 /*
- * Opens the journal @path, or makes it. A state file of a version that had no journals
- * becomes its part 0. @is_alone: the caller keeps others away. Return: 0; -EBUSY: another process has it, or this one; -EBADMSG: it
- * is damaged, or of a newer version, and stays as it is; another -errno. @e has one
- * clause. Blocks, as the next two. Thread: setup.
+ * Reads the journal @path, and changes nothing there. A state file of a version that had no
+ * journals is its part 0. @is_alone: the caller keeps others away. Return: 0; -EBUSY:
+ * another process has it, or this one; -EBADMSG: it is damaged, or of a newer version;
+ * another -errno. @e has one clause. Blocks, as the next three. Thread: setup.
  */
 int disk_journal_open(struct disk_journal *j, const char *path, bool is_alone,
 		      struct error *e);
+/* The caller can read the texts: makes the file, if there is none or an older version's.
+ * Changes follow. 0, or -errno with one clause in @e. */
+int disk_journal_make(struct disk_journal *j, struct error *e);
 /* Nothing is under way. Also valid if it is not open. */
 void disk_journal_close(struct disk_journal *j);
 /* For setup and the end, when no change is under way (else -EBUSY): makes @text stable as
@@ -112,6 +115,11 @@ int disk_journal_write(struct disk_journal *j, unsigned int part,
 static inline bool disk_journal_is_open(const struct disk_journal *j)
 {
 	return j->path;
+}
+
+static inline bool disk_journal_is_made(const struct disk_journal *j)
+{
+	return j->fd >= 0;
 }
 
 /* What is stable; "": nothing. Thread: setup. */

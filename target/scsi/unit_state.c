@@ -324,6 +324,8 @@ int unit_state_load(struct volume *vol, const char *dir, struct error *e)
 	if (!err)
 		err = unit_check_protection(vol, &file, e);
 	if (!err)
+		err = disk_journal_make(&vol->journal, e);
+	if (!err)
 		unit_restore(vol, &file);
 	return err;
 }

@@ -384,6 +384,8 @@ static int take_over_and_save(struct volume *vol, struct error *e)
 
 	if (!err)
 		err = take_over(vol, old, e);
+	if (!err)
+		err = disk_journal_make(&vol->journal, e);
 	if (err)
 		return err;
 	err = save_now(vol);

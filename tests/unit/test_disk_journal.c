@@ -95,7 +95,8 @@ static int end(void **state)
 
 static void open_it(void)
 {
-	if (disk_journal_open(&journal, path, false, &error))
+	if (disk_journal_open(&journal, path, false, &error) ||
+	    disk_journal_make(&journal, &error))
 		fail_msg("%s", error.text);
 }
 
@@ -404,14 +405,31 @@ T_TEST(directory_that_is_full)
 
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(disk_journal_open(&journal, path, false, &error), 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	assert_int_equal(disk_journal_open(&journal, path, false, &error),
-			 -EFBIG);
+	assert_int_equal(disk_journal_make(&journal, &error), -EFBIG);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	assert_non_null(strstr(error.text, path));
 	snprintf(name, sizeof(name), "%s.new", path);
 	assert_int_equal(access(name, F_OK), -1);
 	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* Whoever opens it may refuse what it says. */
+T_TEST(older_text_stays_until_the_journal_is_made)
+{
+	static struct contents was, c;
+
+	make_old(&was);
+	write_file(&was);
+	assert_int_equal(disk_journal_open(&journal, path, false, &error), 0);
+	read_file(&c);
+	assert_memory_equal(c.bytes, was.bytes, was.len);
+	assert_int_equal(c.len, was.len);
+	assert_int_equal(disk_journal_make(&journal, &error), 0);
+	read_file(&c);
+	assert_int_equal(c.len, LENGTH);
+	assert_true(has((const char *)was.bytes, ""));
 }
 
 /* At the start and at the end, as at any other time. */

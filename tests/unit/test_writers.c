@@ -80,6 +80,7 @@ static void restart_writers(struct volume *vol, const char *boot)
 	snprintf(path, sizeof(path), "%s", vol->journal.path);
 	disk_journal_close(&vol->journal);
 	assert_int_equal(disk_journal_open(&vol->journal, path, true, &e), 0);
+	assert_int_equal(disk_journal_make(&vol->journal, &e), 0);
 	writers_fini(&vol->dev.writers);
 	writers_init(&vol->dev.writers);
 	open_writers(vol, boot);
