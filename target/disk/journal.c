@@ -512,14 +512,21 @@ static int journal_fail_file(const struct disk_journal *j, int err,
 			 own_file_strerror(err));
 }
 
+/* A process that was killed may have written what is read, and not synchronized it. The
+ * next change goes to the other slot, which has what was stable before. */
 static int journal_open_file(struct disk_journal *j, struct error *e)
 {
+	int err;
+
 	j->fd = own_file_open_path(j->path, O_RDWR, 0);
 	if (j->fd == -ENOENT)
 		return 0;
 	if (j->fd < 0)
 		return journal_fail_file(j, j->fd, e);
-	return journal_read(j, e);
+	err = journal_read(j, e);
+	if (!err && disk_journal_is_made(j) && fdatasync(j->fd))
+		err = journal_fail_file(j, -errno, e);
+	return err;
 }
 
 int disk_journal_make(struct disk_journal *j, struct error *e)

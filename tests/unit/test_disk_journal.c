@@ -35,6 +35,7 @@ static struct error error;
 
 /* ---- what is stable ---- */
 
+static unsigned int syncs;	     /* that have succeeded */
 static unsigned int syncs_that_fail; /* the next ones */
 
 /* In the place of the library's. */
@@ -45,6 +46,7 @@ int fdatasync(int fd)
 		errno = EIO;
 		return -1;
 	}
+	syncs++;
 	return fsync(fd);
 }
 
@@ -601,4 +603,36 @@ T_TEST(journal_is_unsure_until_a_change_succeeds)
 	kill_it();
 	open_it();
 	assert_true(has("b\nend\n", ""));
+}
+
+/* A process is killed before it has synchronized what it has written. The next one reads that,
+ * and then the power is cut while it writes its first change: of what nobody has synchronized,
+ * each sector may be there or not. */
+T_TEST(what_was_read_is_stable_before_the_next_change)
+{
+	static struct contents stable, written, now;
+	struct change a;
+
+	read_file(&stable);
+	start(&a, 0, 0, "a\nend\n");
+	while (journal.step != DISK_JOURNAL_SYNCS)
+		reactor_run_once(reactors[0], 100000);
+	read_file(&written);
+	await(&a, 0);
+	disk_journal_close(&journal);
+	write_file(&written);
+
+	syncs = 0;
+	open_it();
+	if (syncs)
+		stable = written;
+	start(&a, 1, 0, "b\nend\n");
+	await(&a, 0);
+	read_file(&now);
+	for (unsigned int way = 0; way < 3 * LENGTH / SECTOR; way++) {
+		disk_journal_close(&journal);
+		cut(&stable, &now, way);
+		open_it();
+		assert_string_equal(disk_journal_text(&journal, 0), "a\nend\n");
+	}
 }
