@@ -208,7 +208,7 @@ void writers_follow(struct writers *ws,
 }
 
 /* Order: first the number, then the look whether the journal names the writer.
- * drop_unneeded() has it the other way round, so one of the two sees the other. */
+ * writer_keep_unflushed() has it the other way round, so one of the two sees the other. */
 bool writers_wrote(struct writers *ws, writer_ref *ref, const uint8_t *port)
 {
 	struct writer *w;
@@ -300,13 +300,12 @@ static bool has_loss(const struct writers *ws)
 }
 
 /* Writers that wait have wrote; see writers_wrote() for the order. */
-static bool drop_unneeded(struct writers *ws, struct writer *w)
+static void writer_keep_unflushed(struct writers *ws, struct writer *w)
 {
 	bool kept = atomic_exchange(&w->kept, false);
 
-	w->being_kept = writers_is_named(ws, w);
+	w->being_kept = is_dirty(ws, w);
 	atomic_store(&w->kept, kept && w->being_kept);
-	return !w->being_kept;
 }
 
 static enum writers_failure failure_to_keep(struct writers *ws)
@@ -327,7 +326,7 @@ static size_t format_writer(const struct writers *ws, unsigned int i, char *buf)
 	if (i != REST)
 		n += format_hex(buf + n, w->port, WRITER_PORT_LEN);
 	return n + (size_t)sprintf(buf + n, "%s%s\n",
-				   is_dirty(ws, w) ? " unflushed" : "",
+				   w->being_kept ? " unflushed" : "",
 				   atomic_load(&w->owed) ? " owed" : "");
 }
 
@@ -338,7 +337,8 @@ static size_t format_writers(struct writers *ws, char *buf)
 	for (unsigned int i = 0; i < WRITERS_MAX; i++) {
 		struct writer *w = &ws->writers[i];
 
-		if ((w->known || i == REST) && !drop_unneeded(ws, w))
+		writer_keep_unflushed(ws, w);
+		if (w->being_kept || writers_is_named(ws, w))
 			n += format_writer(ws, i, buf + n);
 	}
 	return n;
@@ -414,7 +414,7 @@ bool writers_may_drop(struct writers *ws)
 	for (unsigned int i = 0; i < WRITERS_MAX && !may; i++) {
 		struct writer *w = &ws->writers[i];
 
-		may = atomic_load(&w->kept) && !writers_is_named(ws, w);
+		may = atomic_load(&w->kept) && !is_dirty(ws, w);
 	}
 	pthread_mutex_unlock(&ws->lock);
 	return may;

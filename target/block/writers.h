@@ -73,10 +73,10 @@ struct writer {
 	uint8_t port[WRITER_PORT_LEN];
 	_Atomic uint64_t wrote; /* the last flush begun before its last write */
 	_Atomic bool owed;	/* a failed flush is owed */
-	_Atomic bool kept;	/* the journal names it */
+	_Atomic bool kept; /* as one with unflushed writes, in the journal */
 	/* under the lock */
 	bool known;	    /* the entry is in use */
-	bool being_kept;    /* the change that is under way names it */
+	bool being_kept;    /* so in the change that is under way */
 	unsigned int users; /* nexuses */
 };
 
@@ -197,7 +197,7 @@ size_t writers_format(struct writers *ws, const char *boot, const char *life,
 /* The journal has that text (0), or has not (-errno). */
 void writers_kept(struct writers *ws, int err);
 
-/* True if a writer is named that need not be any more. */
+/* True if the journal has unflushed writes, or a failure, that are none any more. */
 bool writers_may_drop(struct writers *ws);
 /* Everything has been flushed, and no write follows: writers_format() names nobody for
  * unflushed writes. */

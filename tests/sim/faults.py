@@ -55,8 +55,8 @@ FAULTS = [
     ('answers before the journal names the writer', 'target/block/block.c',
      '\treturn kept || cmd->was_stopped;', '\treturn true;'),
     ('drops a writer that has written meanwhile', 'target/block/writers.c',
-     '\tw->being_kept = writers_is_named(ws, w);',
-     '\tw->being_kept = writers_is_named(ws, w) && !kept;'),
+     '\tw->being_kept = is_dirty(ws, w);',
+     '\tw->being_kept = is_dirty(ws, w) && !kept;'),
 
     # -- the fence
     ('lets a login in before the old channels are closed', 'target/port/port.c',

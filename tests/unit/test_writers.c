@@ -86,12 +86,14 @@ static void restart_writers(struct volume *vol, const char *boot)
 	open_writers(vol, boot);
 }
 
-static void write_of(struct volume *vol, const struct srp_port_id *port)
+/* False: the answer must wait for the journal. */
+static bool write_of(struct volume *vol, const struct srp_port_id *port)
 {
 	writer_ref ref = NULL;
+	bool kept = writers_wrote(&vol->dev.writers, &ref, key_of(port));
 
-	writers_wrote(&vol->dev.writers, &ref, key_of(port));
 	writers_leave(&vol->dev.writers, &ref);
+	return kept;
 }
 
 static void fail_flush(struct volume *vol)
@@ -470,6 +472,31 @@ T_TEST(old_record_tells_each_once)
 	}
 	tell(disk, &port_b);
 	assert_false(owes(disk, &port_b));
+	close_disk(disk);
+	remove_dir();
+}
+
+/* ---- what the journal says of a writer ---- */
+
+/* That it is owed something, or has been told, does not say that it has written since. */
+T_TEST(name_for_a_debt_is_none_for_a_write)
+{
+	struct volume *disk;
+
+	make_dir();
+	leave_old_record();
+	disk = open_disk(0, 1, "boot");
+	tell(disk, &port_a);
+	assert_true(owes(disk, &port_b));
+	volume_writers_save(disk);
+	assert_false(write_of(disk, &port_a));
+	assert_false(write_of(disk, &port_b));
+	volume_writers_save(disk);
+	assert_true(write_of(disk, &port_a));
+	assert_true(write_of(disk, &port_b));
+	fail_flush(disk);
+	restart_writers(disk, "boot");
+	assert_true(owes(disk, &port_a));
 	close_disk(disk);
 	remove_dir();
 }
