@@ -114,11 +114,6 @@ static inline bool scsi_volume_no_medium(const struct volume *vol,
 	return true;
 }
 
-/* For scsi_nexus_is_shut_out(), when something is reserved. */
-bool scsi_nexus_look(struct scsi_nexus *nexus, struct volume *vol,
-		     unsigned int lun, uint64_t version,
-		     enum scsi_access access);
-
 /* True if a reservation keeps @nexus from @access to @vol, its LUN @lun. */
 static inline bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus,
 					  struct volume *vol, unsigned int lun,
@@ -129,7 +124,8 @@ static inline bool scsi_nexus_is_shut_out(struct scsi_nexus *nexus,
 	uint64_t version =
 		atomic_load_explicit(&vol->state.version, memory_order_acquire);
 
-	return version & 1 && scsi_nexus_look(nexus, vol, lun, version, access);
+	return version & 1 &&
+	       unit_state_look(&vol->state, version, nexus, lun, access);
 }
 
 /* The unit as the nexus of @task sees it: task->vol->info, or a write-protected

@@ -79,19 +79,15 @@ struct scsi_pr_nexus scsi_nexus_at(const struct scsi_nexus *nexus,
 void scsi_nexus_take_principal(struct scsi_nexus *nexus, unsigned int lun,
 			       uint64_t *at, uint64_t principal)
 {
-	struct scsi_pr_nexus was = scsi_nexus_at(nexus, lun);
 	struct volume *vol = scsi_nexus_slot(nexus, lun);
 	uint8_t bytes[8];
 
-	if (was.principal == principal)
+	if (nexus_principal(nexus, lun) == principal)
 		return;
-	unit_state_renamed(&vol->state, &was, principal);
+	unit_state_rename(&vol->state, nexus, lun, at, principal);
 	wire_put64(bytes, principal);
 	writers_rename(&vol->dev.writers, &nexus->writers[lun].ref,
 		       nexus->writers[lun].port, bytes);
-	__atomic_store_n(at, principal, __ATOMIC_RELAXED);
-	/* After both, so that the next command looks at both. */
-	atomic_store(&nexus->reserved[lun], 0);
 }
 
 bool scsi_nexus_is(const struct scsi_nexus *nexus, const struct volume *vol,
@@ -106,16 +102,6 @@ bool scsi_nexus_is(const struct scsi_nexus *nexus, const struct volume *vol,
 				who->principal);
 	}
 	return false;
-}
-
-bool scsi_nexus_look(struct scsi_nexus *nexus, struct volume *vol,
-		     unsigned int lun, uint64_t version,
-		     enum scsi_access access)
-{
-	struct scsi_pr_nexus who = scsi_nexus_at(nexus, lun);
-
-	return unit_state_look(&vol->state, version, &who,
-			       &nexus->reserved[lun], access);
 }
 
 static void leave_records(struct scsi_nexus *nexus)

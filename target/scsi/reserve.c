@@ -146,7 +146,7 @@ static void persistent_done(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
 	struct volume *vol = task->vol;
-	struct scsi_pr_effects effects = vol->state.effects;
+	struct scsi_pr_effects effects = unit_state_effects(&vol->state);
 
 	if (err == -ESTALE && vol->state.share) {
 		/* Another target was faster. */
@@ -169,7 +169,6 @@ static void persistent_decide(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
 	const struct scsi_pr_unit unit = unit_state_pr_unit(task->vol);
-	struct scsi_pr_nexus from = scsi_nexus_at(task->nexus, task->lun);
 	const struct scsi_cmd *cmd = &task->cmd;
 	struct scsi_pr_request req;
 	struct scsi_sense sense;
@@ -184,7 +183,8 @@ static void persistent_decide(struct unit_turn *turn, int err)
 				 cmd->scope, cmd->type, task->buf,
 				 task->fetch_len, &unit, &req, &sense);
 	if (!err)
-		err = unit_state_persistent_out(task->vol, &from, &req,
+		err = unit_state_persistent_out(task->vol, task->nexus,
+						(unsigned int)task->lun, &req,
 						persistent_done, &sense);
 	if (!err)
 		return;
@@ -237,7 +237,6 @@ static bool reserve_is_too_early(struct volume *vol)
 static void reserve_turn(struct unit_turn *turn, int err)
 {
 	struct scsi_task *task = reserve_task_of(turn);
-	struct scsi_pr_nexus from = scsi_nexus_at(task->nexus, task->lun);
 
 	if (scsi_task_turned_too_late(task))
 		return;
@@ -246,7 +245,8 @@ static void reserve_turn(struct unit_turn *turn, int err)
 		scsi_task_busy(task);
 		return;
 	}
-	err = unit_state_reserve(&task->vol->state, &from);
+	err = unit_state_reserve(&task->vol->state, task->nexus,
+				 (unsigned int)task->lun);
 	unit_turn_end(task->vol);
 	reserve_end_reserve(task, err);
 }
@@ -260,10 +260,9 @@ const struct scsi_handler scsi_reserve = { .execute = execute_reserve };
 
 static bool execute_release(struct scsi_task *task)
 {
-	struct scsi_pr_nexus from = scsi_nexus_at(task->nexus, task->lun);
-
 	return reserve_end_reserve(
-		task, unit_state_release(&task->vol->state, &from));
+		task, unit_state_release(&task->vol->state, task->nexus,
+					 (unsigned int)task->lun));
 }
 
 const struct scsi_handler scsi_release = { .execute = execute_release };

@@ -9,6 +9,7 @@
 
 #include "protocol/scsi_mode.h"
 #include "target/scsi/state_file.h"
+#include "target/scsi/task.h"
 #include "target/scsi/unit_share.h"
 #include "target/scsi/volume.h"
 #include "base/cleanup.h"
@@ -60,31 +61,34 @@ static unsigned int under_pr(const struct scsi_pr *pr,
 	return 0;
 }
 
-static uint64_t unit_look(struct unit_state *st,
-			  const struct scsi_pr_nexus *nexus,
-			  _Atomic uint64_t *seen)
+static uint64_t unit_look(struct unit_state *st, struct scsi_nexus *nexus,
+			  unsigned int lun)
 {
+	struct scsi_pr_nexus who;
 	unsigned int under;
 	uint64_t value;
 
 	pthread_mutex_lock(&st->lock);
-	under = under_pr(&st->pr, nexus);
-	if (st->reserved && !scsi_pr_nexus_equal(&st->reserved_by, nexus))
+	who = scsi_nexus_at(nexus, lun);
+	under = under_pr(&st->pr, &who);
+	if (st->reserved && !scsi_pr_nexus_equal(&st->reserved_by, &who))
 		under |= UNDER_RESERVE;
 	value = atomic_load(&st->version) << UNDER_BITS | under;
-	atomic_store_explicit(seen, value, memory_order_relaxed);
+	atomic_store_explicit(&nexus->reserved[lun], value,
+			      memory_order_relaxed);
 	pthread_mutex_unlock(&st->lock);
 	return value;
 }
 
 bool unit_state_look(struct unit_state *st, uint64_t version,
-		     const struct scsi_pr_nexus *nexus, _Atomic uint64_t *seen,
+		     struct scsi_nexus *nexus, unsigned int lun,
 		     enum scsi_access access)
 {
-	uint64_t value = atomic_load_explicit(seen, memory_order_relaxed);
+	uint64_t value = atomic_load_explicit(&nexus->reserved[lun],
+					      memory_order_relaxed);
 
 	if (value >> UNDER_BITS != version)
-		value = unit_look(st, nexus, seen);
+		value = unit_look(st, nexus, lun);
 	return value & conflicts[access];
 }
 
@@ -427,14 +431,15 @@ static struct state_file *unit_begin(struct volume *vol)
 {
 	struct unit_state *st = &vol->state;
 
+	/* Other targets may change reservations at any time, and other rules the
+	 * principals that have them. */
+	pthread_mutex_lock(&st->lock);
 	st->to_be = (struct state_file){
 		.store = store_of(vol),
 		.modes = vol->info.mode_saved,
+		.pr = st->pr,
 		.job = st->job,
 	};
-	/* Other targets may change them at any time. */
-	pthread_mutex_lock(&st->lock);
-	st->to_be.pr = st->pr;
 	pthread_mutex_unlock(&st->lock);
 	return &st->to_be;
 }
@@ -442,10 +447,14 @@ static struct state_file *unit_begin(struct volume *vol)
 static size_t unit_format(struct disk_journal_change *c, char *buf, size_t cap)
 {
 	struct unit_state *st = container_of(c, struct unit_state, save);
+	size_t len;
 
-	return state_file_is_empty(&st->to_be)
-		       ? 0
-		       : state_file_format(&st->to_be, buf, cap);
+	pthread_mutex_lock(&st->lock);
+	len = state_file_is_empty(&st->to_be)
+		      ? 0
+		      : state_file_format(&st->to_be, buf, cap);
+	pthread_mutex_unlock(&st->lock);
+	return len;
 }
 
 static void save_failed(struct volume *vol, int err)
@@ -532,7 +541,7 @@ static void commit_pr(struct volume *vol)
 }
 
 int unit_state_persistent_out(struct volume *vol,
-			      const struct scsi_pr_nexus *nexus,
+			      const struct scsi_nexus *nexus, unsigned int lun,
 			      const struct scsi_pr_request *req,
 			      void (*next)(struct unit_turn *turn, int err),
 			      struct scsi_sense *ret_sense)
@@ -540,15 +549,14 @@ int unit_state_persistent_out(struct volume *vol,
 	struct unit_state *st = &vol->state;
 	struct scsi_pr *pr =
 		st->share ? unit_share_begin(vol) : &unit_begin(vol)->pr;
-	bool reserved;
-	int err;
+	struct scsi_pr_nexus from;
+	int err = -EBUSY; /* SPC-2 5.5.1: whoever it is */
 
 	pthread_mutex_lock(&st->lock);
-	reserved = st->reserved;
+	from = scsi_nexus_at(nexus, lun);
+	if (!st->reserved)
+		err = scsi_pr_execute(pr, &from, req, &st->effects, ret_sense);
 	pthread_mutex_unlock(&st->lock);
-	if (reserved)
-		return -EBUSY; /* SPC-2 5.5.1: whoever it is */
-	err = scsi_pr_execute(pr, nexus, req, &st->effects, ret_sense);
 	if (err)
 		return err;
 	if (st->share)
@@ -556,6 +564,16 @@ int unit_state_persistent_out(struct volume *vol,
 	else
 		change(vol, pr->aptpl || st->pr.aptpl, commit_pr, next);
 	return 0;
+}
+
+struct scsi_pr_effects unit_state_effects(struct unit_state *st)
+{
+	struct scsi_pr_effects effects;
+
+	pthread_mutex_lock(&st->lock);
+	effects = st->effects;
+	pthread_mutex_unlock(&st->lock);
+	return effects;
 }
 
 static void commit_modes(struct volume *vol)
@@ -694,17 +712,24 @@ static bool unit_has_namesake(const struct scsi_pr *pr, uint16_t of)
 	return false;
 }
 
+static void unit_follow_rules(struct scsi_pr *pr,
+			      const struct access_rules *rules)
+{
+	for (uint16_t i = 0; i < pr->cnt; i++) {
+		uint64_t *principal = &pr->regs[i].nexus.principal;
+
+		if (!access_rules_name(rules, *principal) &&
+		    !unit_has_namesake(pr, i))
+			*principal = 0;
+	}
+}
+
 void unit_state_follow_rules(struct unit_state *st,
 			     const struct access_rules *rules)
 {
 	pthread_mutex_lock(&st->lock);
-	for (uint16_t i = 0; i < st->pr.cnt; i++) {
-		uint64_t *principal = &st->pr.regs[i].nexus.principal;
-
-		if (!access_rules_name(rules, *principal) &&
-		    !unit_has_namesake(&st->pr, i))
-			*principal = 0;
-	}
+	unit_follow_rules(&st->pr, rules);
+	unit_follow_rules(&st->to_be.pr, rules);
 	if (!access_rules_name(rules, st->reserved_by.principal))
 		st->reserved_by.principal = 0;
 	st->pr_reserve = rules->cnt > 1 ? SCSI_PR_MAX / 4 : 0;
@@ -712,16 +737,32 @@ void unit_state_follow_rules(struct unit_state *st,
 	pthread_mutex_unlock(&st->lock);
 }
 
-void unit_state_renamed(struct unit_state *st,
-			const struct scsi_pr_nexus *nexus, uint64_t principal)
+static void unit_rename_one(struct scsi_pr_nexus *nexus,
+			    const struct scsi_pr_nexus *was, uint64_t principal)
 {
+	if (scsi_pr_nexus_equal(nexus, was))
+		nexus->principal = principal;
+}
+
+static void unit_rename(struct scsi_pr *pr, const struct scsi_pr_nexus *was,
+			uint64_t principal)
+{
+	for (uint16_t i = 0; i < pr->cnt; i++)
+		unit_rename_one(&pr->regs[i].nexus, was, principal);
+}
+
+void unit_state_rename(struct unit_state *st, const struct scsi_nexus *nexus,
+		       unsigned int lun, uint64_t *at, uint64_t principal)
+{
+	struct scsi_pr_nexus was = scsi_nexus_at(nexus, lun);
+
 	pthread_mutex_lock(&st->lock);
-	for (uint16_t i = 0; i < st->pr.cnt; i++) {
-		if (scsi_pr_nexus_equal(&st->pr.regs[i].nexus, nexus))
-			st->pr.regs[i].nexus.principal = principal;
-	}
-	if (scsi_pr_nexus_equal(&st->reserved_by, nexus))
-		st->reserved_by.principal = principal;
+	unit_rename(&st->pr, &was, principal);
+	unit_rename(&st->to_be.pr, &was, principal);
+	for (uint16_t i = 0; i < st->effects.cnt; i++)
+		unit_rename_one(&st->effects.to[i].nexus, &was, principal);
+	unit_rename_one(&st->reserved_by, &was, principal);
+	__atomic_store_n(at, principal, __ATOMIC_RELAXED);
 	unit_state_pr_changed(st);
 	pthread_mutex_unlock(&st->lock);
 }
@@ -738,18 +779,21 @@ static bool has_it_anyway(const struct unit_state *st,
 	       scsi_pr_find(&st->pr, nexus);
 }
 
-int unit_state_reserve(struct unit_state *st, const struct scsi_pr_nexus *nexus)
+int unit_state_reserve(struct unit_state *st, const struct scsi_nexus *nexus,
+		       unsigned int lun)
 {
+	struct scsi_pr_nexus who;
 	int err = 0;
 
 	pthread_mutex_lock(&st->lock);
+	who = scsi_nexus_at(nexus, lun);
 	if (st->pr.cnt) {
-		err = has_it_anyway(st, nexus) ? 0 : -EBUSY;
+		err = has_it_anyway(st, &who) ? 0 : -EBUSY;
 	} else if (st->reserved) {
-		err = scsi_pr_nexus_equal(&st->reserved_by, nexus) ? 0 : -EBUSY;
+		err = scsi_pr_nexus_equal(&st->reserved_by, &who) ? 0 : -EBUSY;
 	} else {
 		st->reserved = true;
-		st->reserved_by = *nexus;
+		st->reserved_by = who;
 		unit_state_pr_changed(st);
 	}
 	pthread_mutex_unlock(&st->lock);
@@ -765,14 +809,17 @@ static void unit_end_reserve(struct unit_state *st)
 	unit_state_pr_changed(st);
 }
 
-int unit_state_release(struct unit_state *st, const struct scsi_pr_nexus *nexus)
+int unit_state_release(struct unit_state *st, const struct scsi_nexus *nexus,
+		       unsigned int lun)
 {
+	struct scsi_pr_nexus who;
 	int err = 0;
 
 	pthread_mutex_lock(&st->lock);
+	who = scsi_nexus_at(nexus, lun);
 	if (st->pr.cnt)
-		err = has_it_anyway(st, nexus) ? 0 : -EBUSY;
-	else if (st->reserved && scsi_pr_nexus_equal(&st->reserved_by, nexus))
+		err = has_it_anyway(st, &who) ? 0 : -EBUSY;
+	else if (st->reserved && scsi_pr_nexus_equal(&st->reserved_by, &who))
 		unit_end_reserve(st);
 	pthread_mutex_unlock(&st->lock);
 	return err;

@@ -36,6 +36,7 @@
 struct access_rules;
 struct volume;
 struct lun_map;
+struct scsi_nexus;
 struct unit_share;
 
 /* Where the medium is; unit_medium.c makes every change. */
@@ -132,11 +133,11 @@ struct scsi_pr_unit unit_state_pr_unit(struct volume *vol);
 void unit_state_pr_changed(struct unit_state *st);
 
 /*
- * True if a reservation keeps @nexus from @access; @version is st->version. @seen belongs
- * to the nexus and this unit; zero at first. Thread: any.
+ * True if a reservation keeps @nexus, which has the unit as @lun, from @access; @version is
+ * st->version. Thread: any.
  */
 bool unit_state_look(struct unit_state *st, uint64_t version,
-		     const struct scsi_pr_nexus *nexus, _Atomic uint64_t *seen,
+		     struct scsi_nexus *nexus, unsigned int lun,
 		     enum scsi_access access);
 
 /* Takes the turn: calls @next on @w with 0 when @turn has it, maybe at once.
@@ -159,14 +160,16 @@ void unit_turn_end(struct volume *vol);
  * -EIO if it could not be written: nothing has changed, or the unit is not
  * ready. With st->share,
  * after unit_share_refresh(), @next gets the result of put_notes(), and the
- * effects have already been applied. Thread of this and the next two: the
+ * effects have already been applied. Thread of this and the next three: the
  * turn's worker.
  */
 int unit_state_persistent_out(struct volume *vol,
-			      const struct scsi_pr_nexus *nexus,
+			      const struct scsi_nexus *nexus, unsigned int lun,
 			      const struct scsi_pr_request *req,
 			      void (*next)(struct unit_turn *turn, int err),
 			      struct scsi_sense *ret_sense);
+/* Those of the change that ended last. */
+struct scsi_pr_effects unit_state_effects(struct unit_state *st);
 
 /* True if the cache is flushed before @modes become current: if WCE goes off
  * (SBC-3, caching mode page) or SWP goes on (SPC-4, control mode page). */
@@ -205,16 +208,20 @@ void unit_state_save_again(struct volume *vol,
 void unit_state_follow_rules(struct unit_state *st,
 			     const struct access_rules *rules);
 
-/* @nexus is of @principal from now on. Thread: any. */
-void unit_state_renamed(struct unit_state *st,
-			const struct scsi_pr_nexus *nexus, uint64_t principal);
+/*
+ * The principal of @nexus, which is at @at, is @principal from now on, and so is that of
+ * what it has reserved, or is about to. Nobody meets one without the other: who a nexus is,
+ * is asked under the lock. Thread: worker 0.
+ */
+void unit_state_rename(struct unit_state *st, const struct scsi_nexus *nexus,
+		       unsigned int lun, uint64_t *at, uint64_t principal);
 
 /* RESERVE and RELEASE of SPC-2; -EBUSY: RESERVATION CONFLICT. RESERVE needs the
  * turn, so that no registration comes between. Thread: any. */
-int unit_state_reserve(struct unit_state *st,
-		       const struct scsi_pr_nexus *nexus);
-int unit_state_release(struct unit_state *st,
-		       const struct scsi_pr_nexus *nexus);
+int unit_state_reserve(struct unit_state *st, const struct scsi_nexus *nexus,
+		       unsigned int lun);
+int unit_state_release(struct unit_state *st, const struct scsi_nexus *nexus,
+		       unsigned int lun);
 
 /*
  * PREVENT ALLOW MEDIUM REMOVAL. @mark is the nexus' own for this unit, guarded

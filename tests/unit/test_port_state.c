@@ -29,6 +29,8 @@ enum {
 
 #define WRITE_EXCLUSIVE 1
 
+static uint8_t aptpl; /* 1: registrations are to survive */
+
 static uint64_t reserve_out(struct t_ini *ch, uint8_t action, uint8_t type,
 			    uint64_t key, uint64_t action_key)
 {
@@ -37,6 +39,7 @@ static uint64_t reserve_out(struct t_ini *ch, uint8_t action, uint8_t type,
 
 	wire_put64(list, key);
 	wire_put64(list + 8, action_key);
+	list[20] = aptpl;
 	cmd.cdb[0] = 0x5f;
 	cmd.cdb[1] = action;
 	cmd.cdb[2] = type;
@@ -416,6 +419,110 @@ T_ROWS(holder_stays_the_holder_by_other_rules, change_cases)
 	expect_reads(ch, true);
 	rig_destroy(rig);
 }
+
+/* ---- the rules change while the journal is being written ---- */
+
+static struct rig *changing; /* NULL: they do not change */
+static void (*journal_done)(struct reactor_op *op, int res,
+			    unsigned int cqe_flags);
+
+static void set_rules(struct rig *rig, const char *one, const char *two)
+{
+	struct access_rules *rules = &rig->target.port.allow;
+	struct error e;
+
+	rules->cnt = 0;
+	assert_true(access_rules_add(rules, one, &e));
+	assert_true(!two || access_rules_add(rules, two, &e));
+	port_rules_changed(&rig->target.port);
+}
+
+static void rules_change_first(struct reactor_op *op, int res,
+			       unsigned int cqe_flags)
+{
+	const struct disk_journal *j =
+		container_of(op, struct disk_journal, op);
+
+	if (changing && j->step == DISK_JOURNAL_SYNCS) {
+		set_rules(changing, "10.0.0.1", "10.0.0.0/24");
+		changing = NULL;
+	}
+	journal_done(op, res, cqe_flags);
+}
+
+static char state_dir[32];
+
+static struct rig *with_state(void)
+{
+	struct rig *rig = with_others("10.1.0.0/16");
+	struct volume *disk = rig->target.luns.vol[RIG_DISK];
+	struct error e = { 0 };
+
+	disk->identity = VOLUME_LASTING;
+	if (unit_state_load(disk, state_dir, &e))
+		fail_msg("%s", e.text);
+	journal_done = disk->journal.op.done;
+	disk->journal.op.done = rules_change_first;
+	return rig;
+}
+
+static int begin_state(void **state)
+{
+	aptpl = 1;
+	strcpy(state_dir, "/tmp/port-state-XXXXXX");
+	return mkdtemp(state_dir) ? 0 : -1;
+}
+
+static int end_state(void **state)
+{
+	char command[64];
+
+	aptpl = 0;
+	snprintf(command, sizeof(command), "rm -r %s", state_dir);
+	return system(command);
+}
+
+T_EACH(begin_state, end_state)
+
+/* The registration is of the principal that its initiator has by the new rules. */
+T_TEST(reservation_follows_rules_that_change_meanwhile)
+{
+	struct rig *rig = with_state();
+	struct t_ini *ch = come(rig, 1, "10.0.0.1");
+
+	changing = rig;
+	register_and_reserve(ch, 1);
+	assert_null(changing);
+	assert_false(ch->closed);
+	expect_reads(ch, true);
+	rig_destroy(rig);
+}
+
+T_TEST(preemption_follows_rules_that_change_meanwhile)
+{
+	struct rig *rig = with_state();
+	struct t_ini *ch = come(rig, 1, "10.0.0.1");
+	struct t_ini *third = come(rig, 2, "10.0.0.9");
+	uint64_t tag;
+
+	rig_expect_status(ch, reserve_out(ch, REGISTER, 0, 0, 1), 0);
+	rig_expect_status(third, reserve_out(third, REGISTER, 0, 0, 2), 0);
+	changing = rig;
+	t_store.hold = true;
+	tag = rig_send_write(ch, 1, 'a');
+	rig_expect_status(
+		third,
+		reserve_out(third, PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, 2, 1),
+		SCSI_STATUS_GOOD);
+	assert_null(changing);
+	t_store.hold = false;
+	rig_release(rig);
+	rig_expect_status(ch, tag, SCSI_STATUS_TASK_ABORTED);
+	assert_int_equal(rig_clear_ua(ch, RIG_DISK, NULL), 1);
+	rig_destroy(rig);
+}
+
+T_EACH(NULL, NULL)
 
 /* Invented port identifiers, each of which registers. */
 static unsigned int register_many(struct rig *rig, const char *addr)
