@@ -123,6 +123,31 @@ const char *port_volume_user(const struct port *port, const struct volume *vol)
 	return NULL;
 }
 
+/* True if @nexus and another one, which is older, are of one initiator now: only another
+ * principal made them two. A login would find the older one, and leave the commands of this
+ * one alone. */
+static bool change_is_twin(const struct port *port, const struct nexus *nexus)
+{
+	return port_find_nexus(port, &nexus->initiator, &nexus->addr) != nexus;
+}
+
+/* The rules of the volume may have told two initiators apart. */
+static void change_end_twins(struct port *port)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		if (!nexus->over && change_is_twin(port, nexus))
+			port_end_nexus(
+				port, nexus,
+				"another session is of the same initiator "
+				"without the rules of the volume that goes");
+	}
+}
+
 void port_volume_leaves(struct port *port, struct volume *vol)
 {
 	struct lun_map *luns = port->luns;
@@ -136,6 +161,7 @@ void port_volume_leaves(struct port *port, struct volume *vol)
 	luns->vol[at] = NULL;
 	vol->leaving = true;
 	volume_status_look(vol);
+	change_end_twins(port);
 }
 
 static void change_hide(struct nexus *nexus, unsigned int lun)
@@ -205,7 +231,8 @@ unsigned int port_rules_changed(struct port *port)
 		change_make_view(port, nexus, &view);
 		change_take_principals(nexus, &view);
 		if (lun_view_equal(&nexus->view, &view) &&
-		    port_has_one_principal(port, nexus))
+		    port_has_one_principal(port, nexus) &&
+		    !change_is_twin(port, nexus))
 			continue;
 		cnt++;
 		change_leave_luns(nexus, &view);

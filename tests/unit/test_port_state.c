@@ -524,6 +524,22 @@ T_TEST(preemption_follows_rules_that_change_meanwhile)
 
 T_EACH(NULL, NULL)
 
+/* Only the rules told two initiators with one port identifier apart. A login must not find the
+ * other one's session, and leave its own commands alone. */
+T_TEST(sessions_that_rules_make_one_do_not_both_stay)
+{
+	struct rig *rig = with_others("10.1.0.0/16");
+	struct t_ini *other = come(rig, 1, "10.1.0.1");
+	struct t_ini *mine = come(rig, 1, "10.0.0.1");
+
+	set_rules(rig, "10.0.0.0/8", NULL);
+	rig_settle(rig);
+	come(rig, 1, "10.0.0.1");
+	assert_true(mine->closed);
+	assert_true(other->closed);
+	rig_destroy(rig);
+}
+
 /* Invented port identifiers, each of which registers. */
 static unsigned int register_many(struct rig *rig, const char *addr)
 {
