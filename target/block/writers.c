@@ -3,10 +3,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "base/text.h"
 
 /* Shared by writers without an entry of their own. */
 #define REST 0
@@ -285,13 +286,6 @@ static const char *const failures[] = {
 	[WRITERS_FLUSH_FAILED] = "flush",
 };
 
-static size_t format_hex(char *buf, const uint8_t *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		sprintf(buf + 2 * i, "%02x", bytes[i]);
-	return 2 * len;
-}
-
 static bool has_loss(const struct writers *ws)
 {
 	static const uint8_t none[WRITERS_LOSS_LEN];
@@ -318,62 +312,61 @@ static enum writers_failure failure_to_keep(struct writers *ws)
 	return failure;
 }
 
-static size_t format_writer(const struct writers *ws, unsigned int i, char *buf)
+static void format_writer(const struct writers *ws, unsigned int i,
+			  struct text *t)
 {
 	const struct writer *w = &ws->writers[i];
-	size_t n = (size_t)sprintf(buf, i == REST ? "rest" : "writer ");
 
+	text_add(t, "%s", i == REST ? "rest" : "writer ");
 	if (i != REST)
-		n += format_hex(buf + n, w->port, WRITER_PORT_LEN);
-	return n + (size_t)sprintf(buf + n, "%s%s\n",
-				   w->being_kept ? " unflushed" : "",
-				   atomic_load(&w->owed) ? " owed" : "");
+		text_add_hex(t, w->port, WRITER_PORT_LEN);
+	text_add(t, "%s%s\n", w->being_kept ? " unflushed" : "",
+		 atomic_load(&w->owed) ? " owed" : "");
 }
 
-static size_t format_writers(struct writers *ws, char *buf)
+static void format_writers(struct writers *ws, struct text *t)
 {
-	size_t n = 0;
-
 	for (unsigned int i = 0; i < WRITERS_MAX; i++) {
 		struct writer *w = &ws->writers[i];
 
 		writer_keep_unflushed(ws, w);
 		if (w->being_kept || writers_is_named(ws, w))
-			n += format_writer(ws, i, buf + n);
+			format_writer(ws, i, t);
 	}
-	return n;
 }
 
-static size_t format_all(struct writers *ws, const char *boot, const char *life,
-			 char *buf)
+/* Empty if there is nothing to say. */
+static void format_all(struct writers *ws, const char *boot, const char *life,
+		       struct text *t)
 {
 	enum writers_failure failure = failure_to_keep(ws);
-	size_t head = (size_t)sprintf(buf, FIRST_LINE "boot %s\nlife %s\nloss ",
-				      *boot ? boot : "-", life);
-	size_t n = head + format_hex(buf + head, ws->loss, sizeof(ws->loss));
-	size_t names;
+	size_t head;
 
-	n += (size_t)sprintf(buf + n, "\n");
+	text_add(t, FIRST_LINE "boot %s\nlife %s\nloss ", *boot ? boot : "-",
+		 life);
+	text_add_hex(t, ws->loss, sizeof(ws->loss));
+	text_add(t, "\n");
+	head = t->len;
 	if (failure)
-		n += (size_t)sprintf(buf + n, "failed %s\n", failures[failure]);
-	names = format_writers(ws, buf + n);
-	if (!names && !failure && !has_loss(ws))
-		return 0;
-	n += names;
-	return n + (size_t)sprintf(buf + n, "end\n");
+		text_add(t, "failed %s\n", failures[failure]);
+	format_writers(ws, t);
+	if (t->len == head && !has_loss(ws))
+		t->len = 0;
+	else
+		text_add(t, "end\n");
 }
 
 size_t writers_format(struct writers *ws, const char *boot, const char *life,
 		      char *buf, size_t cap)
 {
-	size_t n;
+	struct text t = { .buf = buf, .cap = cap };
 
 	assert(cap >= WRITERS_TEXT_MAX);
 	pthread_mutex_lock(&ws->lock);
 	list_splice_tail(&ws->being_kept, &ws->waiting);
-	n = format_all(ws, boot, life, buf);
+	format_all(ws, boot, life, &t);
 	pthread_mutex_unlock(&ws->lock);
-	return n;
+	return t.len;
 }
 
 static void wake(struct writers *ws, int err)
@@ -422,61 +415,17 @@ bool writers_may_drop(struct writers *ws)
 
 /* ---- what a start finds ---- */
 
-static int writers_hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Reads @len bytes at *@text, and advances it. */
-static bool writers_take_hex(const char **text, uint8_t *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		int high = writers_hex_digit((*text)[0]);
-		int low = high < 0 ? -1 : writers_hex_digit((*text)[1]);
-
-		if (low < 0)
-			return false;
-		bytes[i] = (uint8_t)(high << 4 | low);
-		*text += 2;
-	}
-	return true;
-}
-
-static bool take(const char **text, const char *words)
-{
-	size_t len = strlen(words);
-
-	if (strncmp(*text, words, len))
-		return false;
-	*text += len;
-	return true;
-}
-
-static bool writers_take_line(const char **text, char *ret, size_t cap)
-{
-	size_t len = strcspn(*text, "\n");
-
-	if (!len || len >= cap)
-		return false;
-	memcpy(ret, *text, len);
-	ret[len] = '\0';
-	*text += len;
-	return true;
-}
-
 static bool parse_writer(struct writers *ws, const char **text,
 			 struct writer *w, struct writers_found *ret)
 {
-	bool unflushed = take(text, " unflushed");
+	bool unflushed = text_take(text, " unflushed");
 
 	w->known = true;
-	atomic_store(&w->owed, take(text, " owed"));
+	atomic_store(&w->owed, text_take(text, " owed"));
 	/* Any number does that no flush has. */
 	atomic_store(&w->wrote, unflushed);
 	ret->unclean |= unflushed;
-	return take(text, "\n");
+	return text_take(text, "\n");
 }
 
 static bool parse_writers(struct writers *ws, const char **text,
@@ -484,12 +433,12 @@ static bool parse_writers(struct writers *ws, const char **text,
 {
 	struct writer *w = &ws->writers[REST];
 
-	if (take(text, "rest") &&
+	if (text_take(text, "rest") &&
 	    !parse_writer(ws, text, &ws->writers[REST], ret))
 		return false;
-	while (take(text, "writer ")) {
+	while (text_take(text, "writer ")) {
 		if (++w == ws->writers + WRITERS_MAX ||
-		    !writers_take_hex(text, w->port, sizeof(w->port)) ||
+		    !text_take_hex(text, w->port, sizeof(w->port)) ||
 		    !parse_writer(ws, text, w, ret))
 			return false;
 	}
@@ -498,25 +447,26 @@ static bool parse_writers(struct writers *ws, const char **text,
 
 static bool parse_failure(const char **text, enum writers_failure *ret)
 {
-	if (!take(text, "failed "))
+	if (!text_take(text, "failed "))
 		return true;
-	*ret = take(text, "flush") ? WRITERS_FLUSH_FAILED
-				   : WRITERS_WRITE_FAILED;
-	return (*ret == WRITERS_FLUSH_FAILED || take(text, "write")) &&
-	       take(text, "\n");
+	*ret = text_take(text, "flush") ? WRITERS_FLUSH_FAILED
+					: WRITERS_WRITE_FAILED;
+	return (*ret == WRITERS_FLUSH_FAILED || text_take(text, "write")) &&
+	       text_take(text, "\n");
 }
 
 static bool parse_all(struct writers *ws, const char *text,
 		      struct writers_found *ret)
 {
-	return take(&text, FIRST_LINE "boot ") &&
-	       writers_take_line(&text, ret->boot, sizeof(ret->boot)) &&
-	       take(&text, "\nlife ") &&
-	       writers_take_line(&text, ret->life, sizeof(ret->life)) &&
-	       take(&text, "\nloss ") &&
-	       writers_take_hex(&text, ws->loss, sizeof(ws->loss)) &&
-	       take(&text, "\n") && parse_failure(&text, &ret->failed) &&
-	       parse_writers(ws, &text, ret) && take(&text, "end\n") && !*text;
+	return text_take(&text, FIRST_LINE "boot ") &&
+	       text_take_until(&text, '\n', ret->boot, sizeof(ret->boot)) &&
+	       *ret->boot && text_take(&text, "\nlife ") &&
+	       text_take_until(&text, '\n', ret->life, sizeof(ret->life)) &&
+	       text_take(&text, "\nloss ") &&
+	       text_take_hex(&text, ws->loss, sizeof(ws->loss)) &&
+	       text_take(&text, "\n") && parse_failure(&text, &ret->failed) &&
+	       parse_writers(ws, &text, ret) && text_take(&text, "end\n") &&
+	       !*text;
 }
 
 int writers_parse(struct writers *ws, const char *text,
