@@ -37,7 +37,6 @@ struct task_mgmt {
 	void *user;
 	unsigned int nexus_cnt;
 	unsigned int parts_left;
-	struct scsi_reset reset; /* LUN RESET: for its last step */
 	struct task_mgmt_part parts[];
 };
 
@@ -314,32 +313,6 @@ static void tmf_free(struct task_mgmt *tm)
 	free(tm);
 }
 
-static void tmf_reset_finished(struct scsi_reset *reset, int err)
-{
-	struct task_mgmt *tm = container_of(reset, struct task_mgmt, reset);
-	struct request *req = tm->req;
-
-	if (err)
-		volume_log(LOG_ERROR, NULL, reset->vol,
-			   "LOGICAL UNIT RESET: the write cache stays on, as "
-			   "it cannot be flushed: %s",
-			   strerror(-err));
-	tmf_free(tm);
-	request_answer_tmf(req, err ? SRP_RSP_TMF_FAILED : SRP_RSP_COMPLETE);
-}
-
-/* All commands under the old reservation and mode values have ended, except later
- * ones. */
-static void tmf_finish_reset(struct task_mgmt *tm)
-{
-	const struct channel *ch = tm->req->ch;
-
-	tm->reset.luns = tm->port->luns;
-	tm->reset.vol = tm->vol;
-	tm->reset.done = tmf_reset_finished;
-	scsi_reset_finish(&tm->reset, &ch->worker->block);
-}
-
 /* Waits for the functions that found the volume before its removal began. */
 static void eviction_look(struct reactor_timer *timer)
 {
@@ -382,10 +355,6 @@ static void part_returned(struct reactor_msg *msg)
 
 	if (--tm->parts_left > 0)
 		return;
-	if (tm->function == SRP_TSK_LUN_RESET) {
-		tmf_finish_reset(tm);
-		return;
-	}
 	if (tm->function == EVICT) {
 		tmf_evicted(tm);
 		return;
@@ -394,6 +363,11 @@ static void part_returned(struct reactor_msg *msg)
 		tmf_preempted(tm);
 		return;
 	}
+	/* All commands under the old reservation and mode values have ended, except later
+	 * ones. */
+	if (tm->function == SRP_TSK_LUN_RESET)
+		scsi_reset_finish(tm->port->luns, tm->vol,
+				  &req->ch->worker->block);
 	tmf_free(tm);
 	request_answer_tmf(req, SRP_RSP_COMPLETE);
 }

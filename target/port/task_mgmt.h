@@ -13,9 +13,9 @@
  *   ABORT TASK SET    this nexus on the LUN
  *   CLEAR TASK SET    the same: a nexus has a task set of its own (SAM-5 7.4;
  *                     TST = 001b, which the control mode page reports)
- *   LUN RESET         every nexus on the LUN; unit attention 29h/03h for all;
- *                     answered when mode values are the saved ones, and what
- *                     was in a cache that goes off by it is stable
+ *   LUN RESET         every nexus on the LUN; unit attention 29h/03h for all.
+ *                     The mode values become the saved ones, maybe after the
+ *                     answer (scsi_reset_finish())
  *   (PREEMPT AND ABORT, which is a command, the nexuses preempted on the LUN)
  *
  * Commands of the nexus that asks end without an answer; the answer to the

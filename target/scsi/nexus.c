@@ -257,38 +257,74 @@ static void nexus_forget_copies(struct scsi_nexus *nexus, unsigned int lun,
 	scsi_copies_forget(nexus, lun);
 }
 
+static struct unit_reset *nexus_reset_of(struct unit_turn *turn)
+{
+	return container_of(turn, struct unit_reset, turn);
+}
+
+static struct volume *nexus_reset_volume(struct unit_reset *reset)
+{
+	return container_of(reset, struct volume, state.reset);
+}
+
+/* True: the saved mode values become current anyway, by the reset that runs. */
+static bool nexus_reset_runs(struct volume *vol, bool runs)
+{
+	struct unit_state *st = &vol->state;
+	bool did;
+
+	pthread_mutex_lock(&st->lock);
+	did = st->reset.runs;
+	st->reset.runs = runs;
+	pthread_mutex_unlock(&st->lock);
+	return did;
+}
+
 /* An initiator that was told of the reset may already have read the old
  * values. */
 static void reset_changes(struct unit_turn *turn)
 {
-	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+	struct unit_reset *reset = nexus_reset_of(turn);
 
-	scsi_attention_others(r->luns, r->vol, /* except= */ NULL,
-			      SCSI_UA_LUN_RESET);
+	scsi_attention_others(reset->luns, nexus_reset_volume(reset),
+			      /* except= */ NULL, SCSI_UA_LUN_RESET);
 }
 
 static void reset_changed(struct unit_turn *turn, int err)
 {
-	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+	struct volume *vol = nexus_reset_volume(nexus_reset_of(turn));
 
-	unit_turn_end(r->vol);
-	r->done(r, err);
+	if (err)
+		volume_log(LOG_ERROR, NULL, vol,
+			   "LOGICAL UNIT RESET: the write cache stays on, as "
+			   "it cannot be flushed: %s",
+			   strerror(-err));
+	/* From here on, @turn may be that of the next reset, on another worker. */
+	nexus_reset_runs(vol, false);
+	unit_turn_end(vol);
+	atomic_fetch_sub(&vol->managed, 1);
 }
 
 static void reset_turn(struct unit_turn *turn, int err)
 {
-	struct scsi_reset *r = container_of(turn, struct scsi_reset, turn);
+	struct volume *vol = nexus_reset_volume(nexus_reset_of(turn));
 
-	/* Now, because a copy that the reset has ended left a result, too. */
-	nexus_each(r->luns, r->vol, /* who= */ NULL, nexus_forget_copies, NULL);
-	unit_state_set_modes(r->vol, &r->vol->info.mode_saved,
-			     /* save= */ false, reset_changes, reset_changed);
+	unit_state_set_modes(vol, &vol->info.mode_saved, /* save= */ false,
+			     reset_changes, reset_changed);
 }
 
-void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w)
+void scsi_reset_finish(struct lun_map *luns, struct volume *vol,
+		       struct block_worker *w)
 {
-	unit_state_reset(reset->vol);
-	unit_turn_take(reset->vol, w, &reset->turn, reset_turn);
+	struct unit_reset *reset = &vol->state.reset;
+
+	unit_state_reset(vol);
+	nexus_each(luns, vol, /* who= */ NULL, nexus_forget_copies, NULL);
+	if (nexus_reset_runs(vol, true))
+		return;
+	atomic_fetch_add(&vol->managed, 1);
+	reset->luns = luns;
+	unit_turn_take(vol, w, &reset->turn, reset_turn);
 }
 
 const struct scsi_disk_info *scsi_task_info(const struct scsi_task *task,

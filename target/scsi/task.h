@@ -147,20 +147,15 @@ void scsi_nexus_allow_removal(struct lun_map *luns, struct volume *vol,
  * and discards the results of copies. */
 void scsi_nexus_lost(struct scsi_nexus *nexus);
 
-/* The last step of a logical unit reset, when its commands have ended. */
-struct scsi_reset {
-	struct lun_map *luns;
-	struct volume *vol;
-	/* The saved mode values are current now. @err: they are not, because
-	 * the cache could not be flushed. */
-	void (*done)(struct scsi_reset *reset, int err);
-	struct unit_turn turn; /* private */
-};
-
-/* Ends the reservation of RESERVE and the prevention of removal. Discards the results of
- * the unit's copies, and makes the saved mode values current. If this switches the cache
- * off, flushes it first. Then calls reset->done(), maybe from within. Thread: @w. */
-void scsi_reset_finish(struct scsi_reset *reset, struct block_worker *w);
+/*
+ * The last step of a logical unit reset, when its commands have ended. Ends the reservation
+ * of RESERVE and the prevention of removal, and discards the results of the unit's copies.
+ * Then makes the saved mode values current, for which nobody waits: a change of the unit
+ * that is under way ends first, and the cache is flushed if this switches it off. If that
+ * fails, the log says so, and the values stay. vol->managed counts it. Thread: @w.
+ */
+void scsi_reset_finish(struct lun_map *luns, struct volume *vol,
+		       struct block_worker *w);
 
 enum scsi_task_verdict {
 	SCSI_TASK_GO,	/* get buffer and data-out, then execute */

@@ -57,6 +57,13 @@ struct unit_turn {
 	void (*next)(struct unit_turn *turn, int err);
 };
 
+/* What is left of a logical unit reset after its answer; private to nexus.c. */
+struct unit_reset {
+	struct unit_turn turn;
+	struct lun_map *luns;
+	bool runs; /* guarded by unit_state.lock */
+};
+
 struct unit_state {
 	/* guards pr, pr_reserve, reserved, reserved_by, prevent_*, info.mode_saved */
 	pthread_mutex_t lock;
@@ -78,6 +85,7 @@ struct unit_state {
 	 * Under the lock. */
 	struct unit_turn *turn;
 	struct list turns;
+	struct unit_reset reset;
 	/* Belongs to the turn: the new state, its effects on others, the former
 	 * mode values, and how the change is made. */
 	struct state_file to_be;

@@ -1249,12 +1249,13 @@ T_TEST(task_management_does_not_await_the_flush)
 
 T_TEST(new_login_does_not_await_the_flush)
 {
+	const struct rig_cmd sync = { .lun = RIG_DISK, .cdb = { 0x35 } };
 	struct rig *rig = rig_create(NULL);
 	struct srp_login_req req = rig_login_req(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct t_ini *next;
 	uint64_t tag;
 
-	flushing(rig, &tag);
+	rig_cmd(flushing(rig, &tag), &sync);
 	next = rig_connect(rig, &req);
 	assert_true(next->established);
 	rig_release(rig);

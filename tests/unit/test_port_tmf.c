@@ -21,6 +21,7 @@ enum where {
 	FETCHING,   /* the target is reading its data-out */
 	EXECUTING,  /* the disk has it */
 	IN_ITS_IU,  /* the same, and the data of the disk is in the IU */
+	FLUSHING,   /* the disk has it, and it is a SYNCHRONIZE CACHE */
 	ABORTING,   /* the disk has it, and ABORT TASK has ended it */
 	RESPONDING, /* the target is sending its response */
 	DONE,	    /* it is answered */
@@ -29,15 +30,11 @@ enum where {
 };
 
 static const char *const where_names[WHERES] = {
-	[WAITING] = "waiting",
-	[READING] = "reading",
-	[READ] = "table read",
-	[FETCHING] = "fetching",
-	[EXECUTING] = "executing",
-	[IN_ITS_IU] = "executing from its IU",
-	[ABORTING] = "being aborted",
-	[RESPONDING] = "responding",
-	[DONE] = "done",
+	[WAITING] = "waiting",	     [READING] = "reading",
+	[READ] = "table read",	     [FETCHING] = "fetching",
+	[EXECUTING] = "executing",   [IN_ITS_IU] = "executing from its IU",
+	[FLUSHING] = "flushing",     [ABORTING] = "being aborted",
+	[RESPONDING] = "responding", [DONE] = "done",
 	[NOWHERE] = "unknown",
 };
 
@@ -129,7 +126,9 @@ static void *take_buffers(struct rig *rig)
 	return arena_get(a, arena_len(a));
 }
 
-/* Sends a write of 0x5a to LBA 7 and brings it into the state @where. Returns
+static const struct rig_cmd synchronize = { .lun = RIG_DISK, .cdb = { 0x35 } };
+
+/* Sends a write of 0x5a to LBA 7, or what flushes, and brings it into the state @where. Returns
  * its tag. */
 static uint64_t bring(struct rig *rig, struct t_ini *ch, enum where where,
 		      void **ret_block)
@@ -139,10 +138,12 @@ static uint64_t bring(struct rig *rig, struct t_ini *ch, enum where where,
 	*ret_block = waits ? take_buffers(rig) : NULL;
 	if (where == READING || where == FETCHING || where == RESPONDING)
 		t_fabric_hold_completions(rig->hub, true);
-	if (where == EXECUTING || where == IN_ITS_IU || where == ABORTING)
+	if (where >= EXECUTING && where <= ABORTING)
 		t_store.hold = true;
 	if (where == NOWHERE)
 		return 0xdeadbeef;
+	if (where == FLUSHING)
+		return rig_cmd(ch, &synchronize);
 	if (where == RESPONDING || where == IN_ITS_IU) {
 		/* With immediate data, the command needs no completion
 		 * first. */
@@ -222,7 +223,8 @@ static void check_medium(const struct tmf_case *row)
 	bool had = row->where == EXECUTING || row->where == IN_ITS_IU ||
 		   row->where == ABORTING;
 
-	if (row->where == NOWHERE || (is_ended(row) && !had))
+	if (row->where == NOWHERE || row->where == FLUSHING ||
+	    (is_ended(row) && !had))
 		assert_int_equal(t_store.bytes[7 * BLK], 0);
 	else
 		assert_int_equal(t_store.bytes[7 * BLK], 0x5a);
@@ -254,7 +256,8 @@ T_ROWS(tmf_in_every_state, tmf_cases)
 		assert_null(t_ini_rsp(asks, tmf));
 	else
 		rig_expect_code(asks, tmf, code);
-	if (row->where == EXECUTING && is_ended(row))
+	if ((row->where == EXECUTING || row->where == FLUSHING) &&
+	    is_ended(row))
 		check_ended(row, ch, tag);
 	let_go(rig, row->where, block);
 	rig_expect_code(asks, tmf, code);
@@ -565,7 +568,6 @@ T_TEST(stuck_volume_does_not_get_all_requests)
 	struct rig *rig = rig_create(NULL);
 	struct t_ini *ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
 	struct rig_cmd ram = rig_write(RIG_RAM, 0, 1);
-	const struct rig_cmd flush = { .lun = RIG_DISK, .cdb = { 0x35 } };
 	uint64_t tag;
 
 	rig_clear_ua(ch, RIG_DISK, NULL);
@@ -578,7 +580,7 @@ T_TEST(stuck_volume_does_not_get_all_requests)
 				SRP_RSP_COMPLETE);
 	}
 	rig_expect_status(ch, rig_send_write(ch, 100, 1), SCSI_STATUS_BUSY);
-	rig_expect_status(ch, rig_cmd(ch, &flush), SCSI_STATUS_BUSY);
+	rig_expect_status(ch, rig_cmd(ch, &synchronize), SCSI_STATUS_BUSY);
 	rig_expect_alive(ch);
 	rig_expect_status(ch, rig_send_rw(ch, &ram, RIG_DIRECT, 0, BLK),
 			  SCSI_STATUS_GOOD);

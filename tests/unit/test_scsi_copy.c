@@ -305,11 +305,6 @@ T_TEST(status_of_copies)
 	stop();
 }
 
-static void reset_done(struct scsi_reset *reset, int err)
-{
-	assert_int_equal(err, 0);
-}
-
 static void lose_nexus(void)
 {
 	scsi_nexus_lost(&t_disk.nexus);
@@ -317,15 +312,11 @@ static void lose_nexus(void)
 
 static void reset_lun(unsigned int lun)
 {
-	struct scsi_reset reset = {
-		.luns = &t_disk.luns,
-		.vol = t_disk.luns.vol[lun],
-		.done = reset_done,
-	};
+	struct volume *vol = t_disk.luns.vol[lun];
 
-	scsi_attention_others(reset.luns, reset.vol, /* except= */ NULL,
+	scsi_attention_others(&t_disk.luns, vol, /* except= */ NULL,
 			      SCSI_UA_LUN_RESET);
-	scsi_reset_finish(&reset, &t_disk.worker);
+	scsi_reset_finish(&t_disk.luns, vol, &t_disk.worker);
 }
 
 static void reset_unit(void)

@@ -517,27 +517,17 @@ T_ROWS(conversation, rows)
 
 /* ---- resets and losses ---- */
 
-static void reset_done(struct scsi_reset *reset, int err)
-{
-	assert_int_equal(err, 0);
-	reset->luns = NULL;
-}
-
 /* Resets as the port does it when there is no command. */
 static void reset_unit(void)
 {
-	struct scsi_reset reset = {
-		.luns = &t_disk.luns,
-		.vol = t_disk.luns.vol[0],
-		.done = reset_done,
-	};
+	struct volume *vol = t_disk.luns.vol[0];
 
-	scsi_attention_others(reset.luns, reset.vol, /* except= */ NULL,
+	scsi_attention_others(&t_disk.luns, vol, /* except= */ NULL,
 			      SCSI_UA_LUN_RESET);
-	scsi_reset_finish(&reset, &t_disk.worker);
+	scsi_reset_finish(&t_disk.luns, vol, &t_disk.worker);
 	while (t_disk_turn())
 		;
-	assert_null(reset.luns);
+	assert_int_equal(vol->managed, 0);
 }
 
 T_TEST(reset_ends_reserve_and_brings_saved_modes_back)
