@@ -214,13 +214,22 @@ static void block_ask_store(struct block_cmd *cmd)
 	atomic_store_explicit(&w->asks, NULL, memory_order_relaxed);
 }
 
+/* A flush that is not answered keeps nobody from the blocks, unless they are compared with
+ * what was written. */
+static void block_begin_flush(struct block_cmd *cmd)
+{
+	cmd->flush_nr = writers_flush_begins(&cmd->dev->writers);
+	if (*cmd->phase == PHASE_SECURE && cmd->kind != BLOCK_CMD_WRITE_COMPARE)
+		block_owner_drop(&cmd->owner);
+}
+
 static void block_submit(struct block_cmd *cmd)
 {
 	struct backend *be = cmd->dev->backend;
 	struct rbp_io *io = &cmd->bio.io;
 
 	if (io->op == RBP_FLUSH)
-		cmd->flush_nr = writers_flush_begins(&cmd->dev->writers);
+		block_begin_flush(cmd);
 	if (be->info.memory && (io->op == RBP_READ || io->op == RBP_WRITE)) {
 		assert(backend_has_range(be, io));
 		block_copy(cmd, (uint8_t *)be->info.memory + io->offset);
@@ -449,8 +458,8 @@ static bool block_fill(struct block_cmd *cmd)
 
 /* ---- the door to the store ---- */
 
-/* Has all its blocks from its first I/O to its last, and nobody else uses them
- * meanwhile. */
+/* Has all its blocks from its first I/O on, and nobody else uses them until it has written
+ * them. */
 static bool block_is_alone(const struct block_cmd *cmd)
 {
 	return cmd->kind == BLOCK_CMD_WRITE_ALONE ||

@@ -7,8 +7,8 @@
  * later one has written.
  *
  * Some commands want their blocks alone (COMPARE AND WRITE, ORWRITE, WRITE ATOMIC, WRITE
- * AND VERIFY): they have all of them from their first I/O to their last, and nobody reads
- * the blocks meanwhile, either.
+ * AND VERIFY): they have all of them from their first I/O to the last that uses them, and
+ * nobody reads the blocks meanwhile, either.
  *
  * An initiator may give a command up: it aborts it, or its connection ends. The
  * store still has the I/O, and its blocks may change later. So while a given-up

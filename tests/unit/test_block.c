@@ -733,6 +733,39 @@ T_TEST(write_alone_does_not_wait_for_a_read_of_other_blocks)
 	end();
 }
 
+static const struct kind_row {
+	const char *name;
+	enum block_kind kind;
+} stable_rows[] = {
+	{ "WRITE_ALONE", BLOCK_CMD_WRITE_ALONE },
+	{ "OR", BLOCK_CMD_OR },
+	{ "COMPARE_WRITE", BLOCK_CMD_COMPARE_WRITE },
+};
+
+/* Blocks are for what the store writes; it does not answer the flush. */
+T_ROWS(nobody_waits_for_the_flush_of_a_write_alone, stable_rows)
+{
+	const struct kind_row *row = *state;
+	struct block_cmd read, write;
+
+	begin(CACHE);
+	t_store.depth = 2;
+	t_store.hold = true;
+	write = command(row->kind, 0, UNIT);
+	write.wanted = NULL;
+	write.fua = true;
+	assert_false(block_start(&write));
+	while (!strstr(t_store.log, "flush"))
+		assert_true(t_store_answer());
+	read = command(BLOCK_CMD_READ, 0, UNIT);
+	t_store.hold = false;
+	assert_true(block_start(&read));
+	assert_int_equal(ends, 0);
+	assert_true(t_store_answer());
+	assert_int_equal(ends, 1);
+	end();
+}
+
 /* ---- threads ---- */
 
 #define ROUNDS 500
