@@ -40,6 +40,7 @@ struct last_flush {
 	bool failed;  /* and the failure was logged */
 	struct reactor_msg job_ended;
 	struct reactor_msg rested;
+	struct reactor_timer managed;
 };
 
 /* Stops the reactor of a worker after all messages that were sent before. */

@@ -12,6 +12,9 @@
 #include "target/server_drain.h"
 #include "target/service_notify.h"
 
+/* Time between two looks whether changes of a volume have ended. */
+#define SERVER_MANAGED_MS 10
+
 static uint64_t server_stop_now(const struct server *s)
 {
 	return s->worker_cnt ? reactor_now_us(s->workers[0].reactor) : 0;
@@ -140,9 +143,24 @@ static void server_give_up_flushes(struct server *s)
 	server_stop_settled(s);
 }
 
+/* The store may still have the flush of a reset, or of an eject that was taken back. */
+static void server_await_managed(struct reactor_timer *t)
+{
+	struct last_flush *f = container_of(t, struct last_flush, managed);
+
+	if (atomic_load(&f->vol->managed))
+		reactor_timer_set(f->server->workers[0].reactor, t,
+				  SERVER_MANAGED_MS);
+	else
+		server_flush_settled(f);
+}
+
 static void server_volume_rested(struct reactor_msg *msg)
 {
-	server_flush_settled(container_of(msg, struct last_flush, rested));
+	struct last_flush *f = container_of(msg, struct last_flush, rested);
+
+	reactor_timer_init(&f->managed, server_await_managed);
+	server_await_managed(&f->managed);
 }
 
 /* Nothing is written any more. */

@@ -96,9 +96,10 @@ struct volume {
 	/* The last look of server_drain.h that has found a command of it. */
 	_Atomic unsigned int busy_at;
 	/* Its commands that nobody waits for, and that the disk still has; private
-	 * to the port, as the next. */
+	 * to the port. */
 	_Atomic unsigned int lingering;
-	/* Its task management functions. */
+	/* Its task management functions, and changes that no command waits for: it is not
+	 * closed before they end. */
 	_Atomic unsigned int managed;
 	const char *kind; /* "file", "ram", "null", "block device" */
 	char path[4096];

@@ -70,6 +70,14 @@ t_check 'the same of a write that nobody waits for' ends_without_dead \
 	': its store does not answer commands that nobody waits for any more'
 t_check 'what was answered before is not lost' begins_anew 0
 
+# The store has the flush of an eject that was taken back; it answers those of the end.
+serves_dead flush:stuck:count=1,removable ejects
+t_refused 'an eject is taken back' 'its store has not answered a flush for 1 s' \
+	ctl volume eject dead
+t_check 'the end closes no store that has a flush' ends_without_dead \
+	' could not be flushed: its store has not answered for 1 s; writes since its last flush may be lost, and'
+t_check 'the next one knows it' begins_anew 1
+
 # A volume is removed while a write of it is stuck.
 serves_dead write:stuck:lba=8,removable removed
 puts dead 1 2>/dev/null &
