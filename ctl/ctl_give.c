@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/given_files.h"
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 #include "transport/tcp/socket.h"
 #include "transport/uri.h"
 

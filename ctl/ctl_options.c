@@ -4,7 +4,7 @@
 #include "base/list.h"
 #include "base/option_rows.h"
 #include "config.h"
-#include "target/control/config.h"
+#include "config/config_json.h"
 
 static const struct option_row ctl_rows[] = {
 	{ .name = "control",

@@ -11,9 +11,9 @@
 #include "ctl/ctl_options.h"
 #include "ctl/ctl_print.h"
 #include "ctl/ctl_top.h"
-#include "target/control/config.h"
-#include "target/control/config_path.h"
-#include "target/control/config_text.h"
+#include "config/config_json.h"
+#include "config/config_path.h"
+#include "config/config_text.h"
 
 /* What a verb was given. */
 struct ctl_args {

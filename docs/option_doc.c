@@ -27,7 +27,7 @@
 #include "fuse/metrics.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
-#include "target/options.h"
+#include "config/options.h"
 #include "target/port/metrics.h"
 
 static const struct doc_table {

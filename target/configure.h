@@ -3,11 +3,11 @@
 #ifndef TARGET_CONFIGURE_H
 #define TARGET_CONFIGURE_H
 
-#include "target/options.h"
+#include "config/options.h"
 
 struct configuration {
 	struct target_options opt;
-	/* The contents of the file (control/config.h); @opt borrows from it.
+	/* The contents of the file (config/config_json.h); @opt borrows from it.
 	 * NULL: there is no file. */
 	struct json_t *file;
 	/* The values of file and command line together, without defaults. */

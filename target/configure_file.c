@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "target/block/plugin_load.h"
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 #include "target/privileges.h"
 
 /* Names the version that the target saved before, if there is one. */

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "target/options.h"
+#include "config/options.h"
 
 /*
  * Lets this thread, and those that it starts, open what the options name and what

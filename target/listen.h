@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "target/options.h"
+#include "config/options.h"
 #include "target/port/port.h"
 #include "transport/own_gids.h"
 

@@ -5,7 +5,7 @@
  * not at all. Each kind of change has a file of its own: manage_volume.h,
  * manage_access.h and so on.
  *
- * The configuration (control/config.h) follows each change. It stores the name
+ * The configuration (config/config_json.h) follows each change. It stores the name
  * and the LUN of every volume, so that a volume keeps both when the target is
  * restarted.
  *
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "target/control/config.h"
+#include "config/config_json.h"
 #include "target/server_state.h"
 
 #define MANAGE_LABEL_SIZE 128

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 #include "target/manage_access.h"
 #include "target/manage_apply.h"
 #include "target/manage_read.h"

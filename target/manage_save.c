@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/directory.h"
 #include "base/own_file.h"
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 #include "target/manage_access.h"
 #include "target/manage_read.h"
 

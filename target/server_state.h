@@ -13,7 +13,7 @@
 #include "base/pidfile.h"
 #include "target/listen.h"
 #include "target/configure.h"
-#include "target/options.h"
+#include "config/options.h"
 #include "target/port/port.h"
 #include "target/scsi/lun_memory.h"
 #include "target/scsi/target_id.h"

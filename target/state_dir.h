@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "target/options.h"
+#include "config/options.h"
 
 /* Embed it, zeroed. */
 struct target_state_dir {

@@ -13,7 +13,7 @@
 #define TARGET_BLOCK_LAYER_FAULT_H
 
 #include "target/block/backend.h"
-#include "target/block/fault_rule.h"
+#include "config/fault_rule.h"
 
 /* The layer's part of backend_options. @rules are copied; @volume is for the
  * log and must outlive the layer. */

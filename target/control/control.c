@@ -23,7 +23,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/ticks.h"
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 #include "target/control/varlink.h"
 
 #define CONTROL_STACK	(1u << 20)

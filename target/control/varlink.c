@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 
 /* Letters, digits, '.' and '-'. The method follows the last dot. */
 static bool varlink_split_name(const char *name, struct varlink_call *call)

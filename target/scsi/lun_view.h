@@ -9,7 +9,7 @@
 #ifndef TARGET_SCSI_LUN_VIEW_H
 #define TARGET_SCSI_LUN_VIEW_H
 
-#include "target/scsi/access.h"
+#include "config/access.h"
 #include "target/scsi/volume.h"
 
 struct lun_view {

@@ -11,9 +11,9 @@
 
 #include "protocol/scsi_cdb_index.h"
 #include "protocol/scsi_vpd.h"
-#include "target/scsi/access.h"
+#include "config/access.h"
 #include "target/block/block.h"
-#include "target/block/fault_rule.h"
+#include "config/fault_rule.h"
 #include "target/block/plugin_load.h"
 #include "target/scsi/volume_job.h"
 #include "target/scsi/unit_state.h"

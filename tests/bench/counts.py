@@ -224,7 +224,7 @@ def client_instructions(build, work):
 
 TESTS = re.compile(r'(^|/)tests/')
 OURS = re.compile(
-    r'(^|/)(base|initiator|protocol|target|transport)/[^:]+\.[ch]$')
+    r'(^|/)(base|config|initiator|protocol|target|transport)/[^:]+\.[ch]$')
 
 
 def our_share(per_file):

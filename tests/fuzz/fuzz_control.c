@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages to the control socket, and configurations in messages and in
  * files. */
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 #include "target/control/varlink.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma-target's command line, and the argument of --backing alone. */
-#include "target/options.h"
+#include "config/options.h"
 #include "tests/fuzz/fuzz_argv.h"
 
 static bool is_text(const char *text, size_t size)

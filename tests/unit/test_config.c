@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "target/control/config_path.h"
-#include "target/control/config_text.h"
+#include "config/config_path.h"
+#include "config/config_text.h"
 #include "tests/lib/t_table.h"
 
 static json_t *parsed(const char *text)

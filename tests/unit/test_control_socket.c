@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 #include "target/control/control.h"
 #include "tests/lib/t_table.h"
 

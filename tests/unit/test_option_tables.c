@@ -11,7 +11,7 @@
 #include "doctor/doctor_options.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
-#include "target/options.h"
+#include "config/options.h"
 #include "tests/lib/t_table.h"
 
 /* Large enough for each program's options. */

@@ -22,8 +22,8 @@
  * one principal. So is each port identifier that a rule names, and it proves no more than
  * the identifier does. See docs/security.md.
  */
-#ifndef TARGET_SCSI_ACCESS_H
-#define TARGET_SCSI_ACCESS_H
+#ifndef CONFIG_ACCESS_H
+#define CONFIG_ACCESS_H
 
 #include <netinet/in.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/scsi/access.h"
+#include "config/access.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/control/config_path.h"
+#include "config/config_path.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "target/control/config.h"
-#include "target/options.h"
+#include "config/config_json.h"
+#include "config/options.h"
 
 /* NULL: no memory. */
 static char *path_join(const char *dir, const char *path)

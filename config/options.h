@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The options of rdma-target, from the command line and from the configuration
  * file. Thread: setup. */
-#ifndef TARGET_OPTIONS_H
-#define TARGET_OPTIONS_H
+#ifndef CONFIG_OPTIONS_H
+#define CONFIG_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/control/config_text.h"
+#include "config/config_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "target/control/config_path.h"
+#include "config/config_path.h"
 
 /* ---- before the parser ---- */
 

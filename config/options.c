@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/options.h"
+#include "config/options.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/block/fault_rule.h"
+#include "config/fault_rule.h"
 
 #include <errno.h>
 #include <stdio.h>

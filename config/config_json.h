@@ -21,14 +21,14 @@
  *
  * Thread: any. Nothing here opens, changes or logs anything.
  */
-#ifndef TARGET_CONTROL_CONFIG_H
-#define TARGET_CONTROL_CONFIG_H
+#ifndef CONFIG_CONFIG_JSON_H
+#define CONFIG_CONFIG_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "target/options.h"
+#include "config/options.h"
 
 #define CONFIG_PLACE_SIZE 192
 

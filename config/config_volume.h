@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Volumes in a configuration; config.h describes their form. Thread: any. */
-#ifndef TARGET_CONTROL_CONFIG_VOLUME_H
-#define TARGET_CONTROL_CONFIG_VOLUME_H
+#ifndef CONFIG_CONFIG_VOLUME_H
+#define CONFIG_CONFIG_VOLUME_H
 
-#include "target/control/config.h"
+#include "config/config_json.h"
 
 /* The canonical form of a SPEC that volume_spec_parse() takes. NULL: no memory. */
 json_t *config_volume_from_spec(const char *spec);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/control/config.h"
+#include "config/config_json.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/size.h"
-#include "target/control/config_path.h"
-#include "target/control/config_volume.h"
+#include "config/config_path.h"
+#include "config/config_volume.h"
 
 bool config_refuse(struct config_fault *fault, const char *place,
 		   const char *fmt, ...)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Texts in JSON: limits, comments, and the lines of errors. Thread: any. */
-#ifndef TARGET_CONTROL_CONFIG_TEXT_H
-#define TARGET_CONTROL_CONFIG_TEXT_H
+#ifndef CONFIG_CONFIG_TEXT_H
+#define CONFIG_CONFIG_TEXT_H
 
 #include <jansson.h>
 #include <stddef.h>
 
 #include "base/error.h"
-#include "target/control/config.h"
+#include "config/config_json.h"
 
 /* A longer text is refused. Bytes. */
 #define CONFIG_TEXT_MAX (1u << 20)
@@ -25,7 +25,7 @@ bool config_text_is_flat(const char *text, size_t len);
 json_t *config_text_parse(char *text, size_t len, unsigned int *ret_line,
 			  struct error *e);
 
-/* The line of @place (config.h) in @text, which is JSON. */
+/* The line of @place (config_json.h) in @text, which is JSON. */
 unsigned int config_text_line(const char *text, const char *place);
 
 /*

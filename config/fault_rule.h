@@ -3,8 +3,8 @@
  * A fault that a user asks for: what fails, which requests of a volume fail,
  * and how often. This file has only the rule; layer_fault.h applies it.
  */
-#ifndef TARGET_BLOCK_FAULT_RULE_H
-#define TARGET_BLOCK_FAULT_RULE_H
+#ifndef CONFIG_FAULT_RULE_H
+#define CONFIG_FAULT_RULE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

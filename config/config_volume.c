@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/control/config_volume.h"
+#include "config/config_volume.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  *
  * Thread: any.
  */
-#ifndef TARGET_CONTROL_CONFIG_PATH_H
-#define TARGET_CONTROL_CONFIG_PATH_H
+#ifndef CONFIG_CONFIG_PATH_H
+#define CONFIG_CONFIG_PATH_H
 
 #include <jansson.h>
 
