@@ -19,21 +19,6 @@
 /* Work requests handed to the fabric with one call. */
 #define XP_BATCH 64
 
-void xp_core_listen_failed(struct error *e, int err)
-{
-	const char *text = strerror(-err);
-
-	if (err == -EADDRINUSE)
-		text = "the address is in use";
-	if (err == -EADDRNOTAVAIL)
-		text = "this machine does not have that address";
-	if (err == -EACCES)
-		text = "only root may use ports below 1024";
-	if (err == -ENODEV)
-		text = "that address is not on an RDMA device";
-	error_set(e, err, "%s", text);
-}
-
 /* "%eth0", or "%2". Not by if_indextoname(): it opens a socket, which the sandbox of
  * the target forbids, whereas this asks by netlink. */
 static void xp_scope_text(unsigned int scope, char *buf, size_t len)
