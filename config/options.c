@@ -2,22 +2,17 @@
 #include "config/options.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "config.h"
 #include "base/list.h"
 #include "base/number.h"
 #include "base/option.h"
 #include "base/option_rows.h"
-#include "base/reactor.h"
-#include "base/size.h"
-#include "target/port/watchdog.h"
 
 /* The largest value of --max-...: far more than there can be descriptors. */
 #define LIMIT_MAX 1000000
@@ -580,184 +575,14 @@ const struct option_table target_option_table = {
 		"SIGUSR1: release stuck I/O. SIGUSR2: log the counters of each thread.\n",
 };
 
-/* One thread for each processor, if there is memory for its buffers. More
- * threads than OPTIONS_THREADS_DEFAULT_MAX would need more than the default of
- * --buffers. */
-static unsigned int target_default_threads(const struct target_options *opt)
-{
-	uint64_t buffers =
-		opt->buffers ? opt->buffers : OPTIONS_BUFFERS_DEFAULT;
-	uint64_t max = buffers / OPTIONS_BUFFERS_THREAD;
-	unsigned int cnt = reactor_processors();
-
-	if (cnt > OPTIONS_THREADS_DEFAULT_MAX)
-		cnt = OPTIONS_THREADS_DEFAULT_MAX;
-	if (cnt > max)
-		cnt = (unsigned int)max;
-	return cnt > 0 ? cnt : 1;
-}
-
-/* Fills in the defaults that depend on other options, and those of lists. */
-static void target_options_fill_in(struct target_options *opt)
-{
-	struct error e;
-
-	if (!opt->allow.cnt)
-		target_option_allow(opt, NULL, ACCESS_DEFAULT, &e);
-	opt->threads_given = opt->threads > 0;
-	if (!opt->threads_given)
-		opt->threads = target_default_threads(opt);
-	if (opt->buffers == 0 &&
-	    OPTIONS_BUFFERS_DEFAULT / opt->threads < OPTIONS_BUFFERS_THREAD)
-		opt->buffers = (uint64_t)OPTIONS_BUFFERS_THREAD * opt->threads;
-	else if (opt->buffers == 0)
-		opt->buffers = OPTIONS_BUFFERS_DEFAULT;
-}
-
-/* For a conflict that belongs to no single option. */
-#define OPTIONS_NONE ""
-
-/* Checks combinations of options. NULL: they are right. */
-static const char *target_options_conflict(const struct target_options *opt,
-					   struct error *e)
-{
-	char size[SIZE_TEXT_SIZE];
-
-	if (!HAVE_JSON &&
-	    (opt->config || opt->check || opt->control || opt->auto_save)) {
-		error_refuse(e, "--config, --check, --control and --auto-save: "
-				"built without jansson");
-		return OPTIONS_NONE;
-	}
-	if (!HAVE_HTTP && opt->metrics) {
-		error_refuse(e,
-			     "'%s': built without libmicrohttpd; use "
-			     "metrics-file",
-			     opt->metrics);
-		return "metrics";
-	}
-	if (opt->backing_cnt == 0 && !opt->control) {
-		error_refuse(
-			e,
-			"nothing to serve: give at least one --backing (a file, "
-			"a block device, or ram:SIZE); try --help");
-		return OPTIONS_NONE;
-	}
-	if (opt->auto_save && !opt->config) {
-		error_refuse(e, "there is no --config to save to");
-		return "auto-save";
-	}
-	if (opt->volumes_from && (opt->no_sandbox || !HAVE_SANDBOX)) {
-		error_refuse(e,
-			     "'%s': without the sandbox, nothing closes "
-			     "other files",
-			     opt->volumes_from);
-		return "volumes-from";
-	}
-	if (opt->check_plugin && opt->backing_cnt > 1) {
-		error_refuse(e, "it serves nothing: leave out --backing");
-		return "check-plugin";
-	}
-	if (opt->buffers / opt->threads < OPTIONS_BUFFERS_MIN) {
-		error_refuse(e,
-			     "%s is too small for %u threads, give at least "
-			     "%uM for each",
-			     size_format(opt->buffers, size), opt->threads,
-			     OPTIONS_BUFFERS_MIN >> 20);
-		return "buffers";
-	}
-	return NULL;
-}
-
-static bool target_options_check_dir(const char *dir, struct error *e)
-{
-	struct stat st;
-
-	if (!dir)
-		return true;
-	if (stat(dir, &st))
-		return error_refuse(
-			e, "'%s': %s", dir,
-			errno == ENOENT ? "does not exist; create it first, "
-					  "for the user of rdma-target"
-					: strerror(errno));
-	return S_ISDIR(st.st_mode) ||
-	       error_refuse(e, "'%s': not a directory", dir);
-}
-
-/* Looks at what options name, with the rights of the user that starts the target. Not when
- * an option is read: a running target reads those of clients that may only look, and they
- * must not learn what files there are. Returns as target_options_complete(). */
-static const char *target_options_look(struct target_options *opt,
-				       struct error *e)
-{
-	if (!options_keep_nothing(opt) &&
-	    !target_options_check_dir(opt->state_dir, e))
-		return "state-dir";
-	if (!target_options_check_dir(opt->volumes_from, e))
-		return "volumes-from";
-	if (opt->discovery_key_file &&
-	    hmac_key_read(opt->discovery_key_file, &opt->discovery_key, e))
-		return "discovery-key";
-	return NULL;
-}
-
 void target_options_init(struct target_options *opt)
 {
 	*opt = (struct target_options){
-		.poll_us = reactor_poll_us_default(),
+		.poll_us = OPTIONS_POLL_US_DEFAULT,
 		.discovery = "on",
 		.log_level = LOG_NOTICE,
 	};
 	option_defaults(&target_option_table, opt);
-}
-
-enum option_verdict target_options_add(int argc, char **argv,
-				       struct target_options *opt)
-{
-	int first;
-	enum option_verdict verdict =
-		option_parse(&target_option_table, argc, argv, opt, &first);
-
-	if (verdict != OPTION_RUN)
-		return verdict;
-	if (first == argc)
-		return OPTION_RUN;
-	log_error("unexpected '%s': volumes are given with --backing",
-		  argv[first]);
-	return OPTION_BAD;
-}
-
-const char *target_options_complete(struct target_options *opt, struct error *e)
-{
-	const char *option;
-
-	target_options_fill_in(opt);
-	option = target_options_conflict(opt, e);
-	return option ? option : target_options_look(opt, e);
-}
-
-bool target_options_finish(struct target_options *opt)
-{
-	struct error e;
-	const char *option = target_options_complete(opt, &e);
-
-	if (option)
-		log_error("%s%s%s%s", *option ? "--" : "", option,
-			  *option ? ": " : "", e.text);
-	return !option;
-}
-
-enum option_verdict target_options_parse(int argc, char **argv,
-					 struct target_options *ret_opt)
-{
-	enum option_verdict verdict;
-
-	target_options_init(ret_opt);
-	verdict = target_options_add(argc, argv, ret_opt);
-	if (verdict != OPTION_RUN)
-		return verdict;
-	return target_options_finish(ret_opt) ? OPTION_RUN : OPTION_BAD;
 }
 
 void target_options_free(struct target_options *opt)

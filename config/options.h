@@ -4,13 +4,15 @@
 #ifndef CONFIG_OPTIONS_H
 #define CONFIG_OPTIONS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/option.h"
-#include "target/port/port.h"
+#include "config/option_limits.h"
+#include "config/volume_spec.h"
 #include "transport/uri.h"
 
 #define OPTIONS_LISTENS_MAX 16
@@ -31,6 +33,9 @@
  * refused. */
 #define OPTIONS_BUFFERS_MIN VOLUME_MAX_TRANSFER
 
+/* configuration_complete() asks the machine. */
+#define OPTIONS_POLL_US_DEFAULT UINT_MAX
+
 /* Most threads without --threads: OPTIONS_BUFFERS_DEFAULT is enough for
  * these. */
 #define OPTIONS_THREADS_DEFAULT_MAX \
@@ -44,9 +49,9 @@ struct target_options {
 	char **backing_texts; /* as given */
 	unsigned int backing_cnt;
 	unsigned int threads;
-	bool threads_given; /* else the number of processors and --buffers
+	bool threads_given;   /* else the number of processors and --buffers
 			     * decide */
-	unsigned int poll_us;
+	unsigned int poll_us; /* or OPTIONS_POLL_US_DEFAULT */
 	struct access_rules allow;
 	const char *allow_texts[ACCESS_RULES_MAX]; /* as given; borrowed */
 	struct port_limits limits;
@@ -55,7 +60,7 @@ struct target_options {
 	unsigned int keepalive_s;
 	const char *discovery; /* "on", "off", or names of interfaces */
 	const char *discovery_key_file; /* NULL: none */
-	struct hmac_key discovery_key;	/* of target_options_complete() */
+	struct hmac_key discovery_key;	/* of configuration_complete() */
 	const char *metrics;		/* ADDR:PORT for HTTP; NULL: none */
 	const char *metrics_file;	/* NULL: none */
 	unsigned int slow_ms;		/* commands to log; 0: none */
@@ -80,22 +85,6 @@ extern const struct option_table target_option_table;
 /* Stores the values that apply before any option is given. Free with
  * target_options_free(). */
 void target_options_init(struct target_options *opt);
-/* Adds the options of a command line. A single value replaces the one
- * before. */
-enum option_verdict target_options_add(int argc, char **argv,
-				       struct target_options *opt);
-/* Fills in the defaults that depend on other options, checks combinations of options, and
- * looks at the directory and the key that they name: nothing before opens a file. Return:
- * NULL, or the name of the option to change ("": none alone), and @e says why. */
-const char *target_options_complete(struct target_options *opt,
-				    struct error *e);
-/* The same for a command line. False: one line was logged. */
-bool target_options_finish(struct target_options *opt);
-
-/* All three, without a configuration file. Always free @ret_opt with
- * target_options_free(). */
-enum option_verdict target_options_parse(int argc, char **argv,
-					 struct target_options *ret_opt);
 void target_options_free(struct target_options *opt);
 
 /* Bytes of the arena of each thread: the largest power of two that fits. */

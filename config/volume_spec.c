@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "config/volume_spec.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/number.h"
 #include "base/option.h"
 #include "base/size.h"
-#include "target/scsi/volume.h"
-#include "base/list.h"
 
 /* A SPEC and how far it has been read. */
 struct parse {
@@ -95,7 +96,7 @@ static bool volume_option_direct(void *options, const struct option_row *row,
 {
 	struct volume_spec *spec = options;
 
-	if (spec->store->location != BACKEND_AT_PATH)
+	if (spec->store != VOLUME_STORE_FILE)
 		return error_refuse(e, "possible for files and devices only");
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
 		return error_refuse(e, "must be on or off");
@@ -311,7 +312,7 @@ static const char *behind(const char *text, const char *prefix)
 	return *prefix ? NULL : text;
 }
 
-static bool spec_set_size(struct parse *p, const struct backend_type *store,
+static bool spec_set_size(struct parse *p, enum volume_store store,
 			  const char *text)
 {
 	uint64_t size;
@@ -355,7 +356,7 @@ static bool set_plugin(struct parse *p, const char *piece, size_t len)
 		return error_refuse(p->e, "the name of the plugin is too long");
 	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)len, piece);
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece + len + 1);
-	p->spec->store = &backend_plugin;
+	p->spec->store = VOLUME_STORE_PLUGIN;
 	return true;
 }
 
@@ -364,14 +365,16 @@ static bool set_store(struct parse *p, const char *piece)
 	size_t len = plugin_name_len(piece);
 
 	if (behind(piece, "ram:"))
-		return spec_set_size(p, &backend_ram, behind(piece, "ram:"));
+		return spec_set_size(p, VOLUME_STORE_RAM,
+				     behind(piece, "ram:"));
 	if (behind(piece, "null:"))
-		return spec_set_size(p, &backend_null, behind(piece, "null:"));
+		return spec_set_size(p, VOLUME_STORE_NULL,
+				     behind(piece, "null:"));
 	if (len)
 		return set_plugin(p, piece, len);
 	if (!*piece)
 		return error_refuse(p->e, "no path given");
-	p->spec->store = &backend_file;
+	p->spec->store = VOLUME_STORE_FILE;
 	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece);
 	return true;
 }

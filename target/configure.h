@@ -23,4 +23,17 @@ enum option_verdict configuration_read(int argc, char **argv,
 				       struct configuration *ret);
 void configuration_free(struct configuration *c);
 
+/* ---- parts of it ---- */
+
+/* Adds the options of a command line. A single value replaces the one
+ * before. */
+enum option_verdict configuration_add(int argc, char **argv,
+				      struct target_options *opt);
+/* Fills in the defaults that depend on other options, checks combinations of options, and
+ * looks at the directory and the key that they name: nothing before opens a file. Return:
+ * NULL, or the name of the option to change ("": none alone), and @e says why. */
+const char *configuration_complete(struct target_options *opt, struct error *e);
+/* The same for a command line. False: one line was logged. */
+bool configuration_finish(struct target_options *opt);
+
 #endif

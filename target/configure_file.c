@@ -51,7 +51,7 @@ static enum option_verdict configuration_add_file(int argc, char **argv,
 	target_options_init(&c->opt);
 	if (!configuration_take_file(c, path))
 		return OPTION_BAD;
-	return target_options_add(argc, argv, &c->opt);
+	return configuration_add(argc, argv, &c->opt);
 }
 
 /* ---- --check ---- */
@@ -154,7 +154,7 @@ static bool configuration_check_options(struct configuration *c,
 					const char *path)
 {
 	struct error e;
-	const char *option = target_options_complete(&c->opt, &e);
+	const char *option = configuration_complete(&c->opt, &e);
 
 	if (!option)
 		return true;

@@ -139,7 +139,7 @@ static void allow_files(struct ruleset *r, const struct target_options *opt)
 
 		allow(r, spec->path, spec->read_only ? READS : READS | WRITES);
 		/* Its store may be several files. */
-		if (spec->store == &backend_plugin && spec->path[0] == '/')
+		if (spec->store == VOLUME_STORE_PLUGIN && spec->path[0] == '/')
 			allow_dir_of(r, spec->path, READS | WRITES);
 	}
 	if (volume_writers_run_dir(run_dir, sizeof(run_dir)))

@@ -54,7 +54,7 @@ static bool manage_is_at_path(const struct manage *m, const char *name)
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
 
 	return text && spec && volume_spec_parse(text, spec, NULL) &&
-	       spec->store->location == BACKEND_AT_PATH;
+	       spec->store == VOLUME_STORE_FILE;
 }
 
 struct manage_measure {

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "target/block/plugin_load.h"
 #include "target/port/port_change.h"
 #include "target/port/task_mgmt.h"
 #include "target/server_stop.h"
@@ -150,7 +151,8 @@ static void manage_run_check_leaving(struct server *s, void *arg)
 		const struct volume *vol = s->leaving[i];
 
 		if (!strcmp(vol->name, v->spec->name) ||
-		    (v->spec->store->location != BACKEND_AT_SIZE &&
+		    (v->spec->store != VOLUME_STORE_RAM &&
+		     v->spec->store != VOLUME_STORE_NULL &&
 		     !strcmp(vol->path, v->spec->path)))
 			v->res = error_set(
 				&v->e, -EBUSY,
@@ -594,7 +596,7 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		return manage_refuse_volume(f, name, "", "out of memory");
 	if (!volume_spec_parse(text, spec, &e))
 		return manage_refuse_volume(f, name, "", e.text);
-	if (spec->store == &backend_file)
+	if (spec->store == VOLUME_STORE_FILE)
 		spec->given = given_files_find(new->given, spec->path);
 	manage_volume_init(&v, m);
 	v.spec = spec;

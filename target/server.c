@@ -20,6 +20,7 @@
 #include "target/announce.h"
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
+#include "target/block/plugin_load.h"
 #include "target/export.h"
 #include "target/heartbeat.h"
 #include "target/landlock.h"

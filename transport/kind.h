@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/* By default, a peer that has been silent this long is probed. */
+#define XP_KEEPALIVE_MS 15000
+
 /*
  * A row for each transport: its value of enum xp_kind, and the prefix of its
  * struct xp_traits (PREFIX_traits) and its struct xp_provider (PREFIX_provider).

@@ -80,8 +80,6 @@ enum xp_device_change {
  * provider's marker, and the entry that soft-RoCE leaves empty make 256. */
 #define XP_SEND_DEPTH 254
 
-#define XP_KEEPALIVE_MS 15000
-
 struct xp_config {
 	struct reactor *reactor;
 	/* Bytes of the largest IU that this side receives. */

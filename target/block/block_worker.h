@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 #include "base/reactor.h"
+#include "config/option_limits.h"
 
-#define BLOCK_WORKERS_MAX 64
+#define BLOCK_WORKERS_MAX WORKERS_MAX
 
 struct block_worker {
 	/* constant while there is I/O */

@@ -314,17 +314,6 @@ uint32_t plugin_needs(void)
 
 /* ---- parameters ---- */
 
-bool plugin_spec_add(struct plugin_spec *spec, const char *arg)
-{
-	size_t len = strlen(arg) + 1;
-
-	if (len > sizeof(spec->args) - spec->args_len)
-		return false;
-	memcpy(spec->args + spec->args_len, arg, len);
-	spec->args_len += len;
-	return true;
-}
-
 static const struct rbp_param *find_param(const struct rbp_plugin *plugin,
 					  const char *name, size_t len)
 {

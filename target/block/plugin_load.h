@@ -12,18 +12,8 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "config/plugin_spec.h"
 #include "plugins/rdma_block_plugin.h"
-
-/* A store or layer in a SPEC that is a plugin. */
-struct plugin_spec {
-	char name[256]; /* or a path with a slash; empty: no plugin */
-	/* "KEY=VALUE" strings with their NULs; plugin_args() checks them. */
-	char args[2048];
-	size_t args_len;
-};
-
-/* Adds "KEY=VALUE" or "KEY". False: too long. */
-bool plugin_spec_add(struct plugin_spec *spec, const char *arg);
 
 /*
  * Loads the plugin @name: the file of this path if it has a slash; else

@@ -12,42 +12,13 @@
 #ifndef TARGET_PORT_PORT_H
 #define TARGET_PORT_PORT_H
 
+#include "config/option_limits.h"
 #include "protocol/srp_login.h"
 #include "target/port/channel.h"
 #include "target/port/login_log.h"
 #include "target/scsi/volume.h"
 #include "target/port/worker.h"
 
-/*
- * Limits of what initiators can make grow. A login counts from its request
- * until its channel is gone. It is half open until its connection is
- * established.
- *
- * If the rules know several principals (access.h), one of them has at most three quarters of
- * those of all.
- */
-struct port_limits {
-	unsigned int logins;	     /* of all */
-	unsigned int host_logins;    /* from one host: access_host() */
-	unsigned int half_open;	     /* of all */
-	unsigned int host_half_open; /* from one host */
-	unsigned int channels;	     /* of one I_T nexus, with waiting logins;
-			        * ib_srp opens about one for each processor */
-};
-
-#define PORT_LOGINS_DEFAULT	    4096
-#define PORT_HOST_LOGINS_DEFAULT    1024
-#define PORT_HALF_OPEN_DEFAULT	    512
-#define PORT_HOST_HALF_OPEN_DEFAULT 128
-#define PORT_CHANNELS_DEFAULT	    64
-#define PORT_LIMITS_DEFAULT                                    \
-	{                                                      \
-		.logins = PORT_LOGINS_DEFAULT,                 \
-		.host_logins = PORT_HOST_LOGINS_DEFAULT,       \
-		.half_open = PORT_HALF_OPEN_DEFAULT,           \
-		.host_half_open = PORT_HOST_HALF_OPEN_DEFAULT, \
-		.channels = PORT_CHANNELS_DEFAULT,             \
-	}
 #define PORT_LISTENERS_MAX 32
 /*
  * Lost I_T nexuses that the process remembers. When the initiator comes back,

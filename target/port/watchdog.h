@@ -20,9 +20,8 @@
 #ifndef TARGET_PORT_WATCHDOG_H
 #define TARGET_PORT_WATCHDOG_H
 
+#include "config/option_limits.h"
 #include "target/port/channel.h"
-
-#define WATCHDOG_RDMA_TIMEOUT_MS 30000
 
 /* Work in flight on a channel, by the kind of wait. */
 enum watched {

@@ -25,8 +25,6 @@
 #include "base/reactor.h"
 #include "transport/xport.h"
 
-#define WORKERS_MAX BLOCK_WORKERS_MAX
-
 /* Descriptor lists that do not fit into a request, per worker. Bytes. */
 #define WORKER_TABLES_LEN (256u << 10)
 

@@ -38,16 +38,30 @@ static void name_from_path(const char *path, char *name, size_t len)
 	}
 }
 
+static const struct backend_type *
+volume_store_type(const struct volume_spec *spec)
+{
+	static const struct backend_type *const types[] = {
+		[VOLUME_STORE_FILE] = &backend_file,
+		[VOLUME_STORE_RAM] = &backend_ram,
+		[VOLUME_STORE_NULL] = &backend_null,
+		[VOLUME_STORE_PLUGIN] = &backend_plugin,
+	};
+
+	return spec->type ? spec->type : types[spec->store];
+}
+
 static void volume_choose_name(const struct volume_spec *spec,
 			       struct volume *vol)
 {
 	if (*spec->name)
 		snprintf(vol->name, sizeof(vol->name), "%s", spec->name);
-	else if (spec->store->location != BACKEND_AT_SIZE && *spec->path)
+	else if (volume_store_type(spec)->location != BACKEND_AT_SIZE &&
+		 *spec->path)
 		name_from_path(spec->path, vol->name, sizeof(vol->name));
 	else
 		snprintf(vol->name, sizeof(vol->name), "%s%u",
-			 spec->store->plugin.name, vol->lun);
+			 volume_store_type(spec)->plugin.name, vol->lun);
 }
 
 static int identity_of_file(const char *target, const struct volume_spec *spec,
@@ -115,7 +129,7 @@ static int choose_identity(const struct volume_spec *spec, const char *target,
 	}
 	if (vol->identity == VOLUME_NEW)
 		err = identity_of_this_start(text, sizeof(text));
-	else if (spec->store->location == BACKEND_AT_PATH)
+	else if (volume_store_type(spec)->location == BACKEND_AT_PATH)
 		err = identity_of_file(target, spec, id, text, sizeof(text));
 	else
 		identity_of_plugin(target, spec, id, text, sizeof(text));
@@ -273,7 +287,8 @@ static int open_backend(const struct volume_spec *spec, struct volume *vol,
 		.submit_all = spec->submit_all || spec->fault_cnt > 0 ||
 			      spec->layer_cnt > 0,
 	};
-	int err = backend_open(spec->store, &opt, &vol->dev.backend, e);
+	int err = backend_open(volume_store_type(spec), &opt, &vol->dev.backend,
+			       e);
 
 	if (err)
 		return err;

@@ -9,70 +9,16 @@
 #ifndef TARGET_SCSI_VOLUME_H
 #define TARGET_SCSI_VOLUME_H
 
+#include "config/volume_spec.h"
 #include "protocol/scsi_cdb_index.h"
 #include "protocol/scsi_vpd.h"
-#include "config/access.h"
 #include "target/block/block.h"
-#include "config/fault_rule.h"
-#include "target/block/plugin_load.h"
 #include "target/scsi/volume_job.h"
 #include "target/scsi/unit_state.h"
 #include "target/scsi/volume_status.h"
 #include "target/scsi/volume_writers.h"
 #include "target/block/block_worker.h"
 #include "base/log.h"
-
-#define LUNS_MAX 256
-
-#define VOLUME_LAYERS_MAX 4
-
-/* SPEC: PATH | ram:SIZE | null:SIZE | PLUGIN:LOCATION [,name=N][,ro][,block-size=512|4096]
- *       [,direct=on|off][,write-through][,removable][,serial=S]
- *       [,lun=N][,allow=RULE]...[,fault=RULE]...
- *       [,layer=PLUGIN]...[,PARAM=VALUE]... */
-struct volume_spec {
-	const struct backend_type *store;
-	char path[4096]; /* or the size text */
-	char name[64];	 /* empty: from the path, or kind and LUN */
-	char serial[33]; /* empty: derived */
-	bool read_only;
-	uint32_t block_size; /* bytes, 512 by default */
-	int direct;	     /* 1, 0, -1 = automatic */
-	bool write_through;
-	bool has_lun;
-	unsigned int lun;
-	struct access_rules allow;
-	bool removable; /* START STOP UNIT can take the medium out */
-	unsigned int fault_cnt;
-	struct fault_rule faults[FAULT_RULES_MAX];
-	bool submit_all; /* no memory in place: the backend gets every request */
-	struct plugin_spec plugin; /* of backend_plugin */
-	unsigned int layer_cnt;
-	struct plugin_spec layers[VOLUME_LAYERS_MAX]; /* lowest first */
-	struct given_file *given; /* see backend_options; NULL after parsing */
-};
-
-/* The options of a SPEC; volume_spec_parse() stores them in a volume_spec. */
-extern const struct option_table volume_option_table; /* base/option.h */
-
-/*
- * Reads a --backing argument. False, with one clause in @e, if it is wrong. A
- * comma or backslash in PATH has a backslash before it; a file named "ram:x" is written
- * "./ram:x". PLUGIN is a name, or the path of a file that ends with ".so". A
- * KEY that is no option of volumes is a parameter of the plugin before it.
- * volume_open() checks whether the plugin knows it.
- */
-bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
-		       struct error *e);
-
-/* Copies the text up to the next comma, with "\," as a comma and "\\" as a backslash, and
- * moves *text past that comma. *text is NULL after the last piece. False: it is longer than
- * @len. */
-bool volume_spec_next_piece(const char **text, char *buf, size_t len);
-
-/* True if @store, what a SPEC begins with, begins with a path: of a file, a block device, or
- * a plugin. */
-bool volume_store_is_path(const char *store);
 
 /* How reliable the name, serial number and identifier of a volume are. */
 enum volume_identity {
@@ -179,8 +125,8 @@ volume_sense_format(const struct volume *vol)
  * SYNCHRONIZE CACHE is not bounded here: it depends on what all initiators have
  * left in the cache (sd waits 60 s for it).
  */
-#define VOLUME_MAX_TRANSFER   (4u << 20)
-#define VOLUME_MAX_WRITE_SAME (32u << 20)
+#define VOLUME_MAX_WRITE_SAME \
+	(32u << 20) /* VOLUME_MAX_TRANSFER: option_limits.h */
 
 /*
  * Identity. serial=S gives the serial number; the NAA identifier depends on the

@@ -162,4 +162,13 @@ wait "$T_TARGET"
 t_refused 'a value of the command line replaces that of the file' \
 	'buffers: 4 MiB is too small' \
 	rdma-target --config "$T/c.json" --threads 2 --buffers 4M
+
+# ---- config/, which rdma-ctl shares with the target
+
+shares_nothing_else() {
+	nm "$BUILD/ctl/rdma-ctl" | awk '{ print $NF }' >"$T/names"
+	grep -qx config_check_volume "$T/names" &&
+		! grep -E '^(backend|block|reactor|store|io_uring|ibv)_' "$T/names" >&2
+}
+t_check 'rdma-ctl has no store, reactor or ring' shares_nothing_else
 t_done

@@ -85,7 +85,7 @@ static void open_volume(unsigned int lun, const struct backend_type *store,
 	static struct volume_spec spec;
 
 	spec = (struct volume_spec){
-		.store = store,
+		.type = store,
 		.block_size = 512,
 		.direct = -1,
 		.removable = other == FUZZ_OTHER_REMOVABLE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma-target's command line, and the argument of --backing alone. */
-#include "config/options.h"
+#include "target/configure.h"
 #include "tests/fuzz/fuzz_argv.h"
 
 static bool is_text(const char *text, size_t size)
@@ -10,7 +10,8 @@ static bool is_text(const char *text, size_t size)
 
 static void check_spec(const struct volume_spec *spec)
 {
-	FUZZ_CLAIM(spec->store && is_text(spec->path, sizeof(spec->path)));
+	FUZZ_CLAIM(spec->store <= VOLUME_STORE_PLUGIN);
+	FUZZ_CLAIM(is_text(spec->path, sizeof(spec->path)));
 	FUZZ_CLAIM(*spec->path || *spec->plugin.name);
 	FUZZ_CLAIM(is_text(spec->name, sizeof(spec->name)));
 	FUZZ_CLAIM(!strchr(spec->name, '/'));
@@ -43,8 +44,9 @@ static void command_line(const struct fuzz_input *in)
 	size_t len;
 
 	fuzz_argv(in, "rdma-target", &a);
-	verdict = target_options_parse(a.argc, a.argv, &opt);
-	if (verdict == OPTION_RUN) {
+	target_options_init(&opt);
+	verdict = configuration_add(a.argc, a.argv, &opt);
+	if (verdict == OPTION_RUN && configuration_finish(&opt)) {
 		FUZZ_CLAIM(opt.threads >= 1 && opt.threads <= WORKERS_MAX);
 		FUZZ_CLAIM(opt.backing_cnt <= LUNS_MAX);
 		/* Without a volume, rdma-ctl has to be able to add one. */

@@ -73,7 +73,7 @@ void t_disk_start(enum t_disk_store store)
 
 void t_disk_start_in(enum t_disk_store store, const char *state_dir)
 {
-	struct volume_spec spec = { .store = &t_store_type,
+	struct volume_spec spec = { .type = &t_store_type,
 				    .block_size = T_BLOCK,
 				    .read_only = store == T_READ_ONLY,
 				    .removable = store == T_REMOVABLE,

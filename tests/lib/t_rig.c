@@ -41,7 +41,7 @@ static void open_volume(struct rig *rig, const struct backend_type *store,
 			const char *path, const struct rig_options *opt)
 {
 	const char *allow = opt->allow_lun[rig->target.luns.cnt];
-	struct volume_spec spec = { .store = store,
+	struct volume_spec spec = { .type = store,
 				    .block_size = RIG_BLOCK,
 				    .removable = opt->removable,
 				    .direct = -1 };

@@ -103,7 +103,7 @@ static void start_volume(struct t_port *t, unsigned int lun)
 	struct error e;
 	char now[32];
 
-	spec->store = &disk_type;
+	spec->type = &disk_type;
 	spec->block_size = BLOCK_BYTES;
 	spec->direct = -1;
 	snprintf(spec->path, sizeof(spec->path), "%u", lun);

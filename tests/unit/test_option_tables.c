@@ -11,7 +11,7 @@
 #include "doctor/doctor_options.h"
 #include "fuse/options.h"
 #include "initiator/info_options.h"
-#include "config/options.h"
+#include "target/configure.h"
 #include "tests/lib/t_table.h"
 
 /* Large enough for each program's options. */
@@ -31,7 +31,9 @@ static bool begin_target(union any_options *o)
 	static char *argv[] = { (char *)(uintptr_t) "rdma-target",
 				(char *)(uintptr_t) "-bram:1M", NULL };
 
-	return target_options_parse(2, argv, &o->target) == OPTION_RUN;
+	target_options_init(&o->target);
+	return configuration_add(2, argv, &o->target) == OPTION_RUN &&
+	       configuration_finish(&o->target);
 }
 
 static bool begin_fuse(union any_options *o)

@@ -21,7 +21,7 @@ static struct volume *unseen;
 
 static struct volume *open_ram(unsigned int lun, const char *size)
 {
-	struct volume_spec spec = { .store = &backend_ram,
+	struct volume_spec spec = { .type = &backend_ram,
 				    .block_size = T_BLOCK };
 
 	snprintf(spec.path, sizeof(spec.path), "%s", size);

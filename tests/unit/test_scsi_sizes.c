@@ -82,7 +82,7 @@ static const struct row rows[] = {
 T_ROWS(on_null, rows)
 {
 	const struct row *row = *state;
-	struct volume_spec spec = { .store = &backend_null,
+	struct volume_spec spec = { .type = &backend_null,
 				    .block_size = row->block_size };
 	struct t_bytes out = t_bytes(row->out ? row->out : "");
 	struct t_bytes in = t_bytes(row->in ? row->in : "");
@@ -129,7 +129,7 @@ static void expect(const char *cdb, const char *out, uint32_t in_len,
 
 static int start_on_sparse_file(uint32_t block_size)
 {
-	struct volume_spec spec = { .store = &backend_file,
+	struct volume_spec spec = { .type = &backend_file,
 				    .block_size = block_size };
 	int fd = memfd_create("sparse", 0);
 

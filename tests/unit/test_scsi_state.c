@@ -644,7 +644,7 @@ static void change_volumes(void)
 /* What a nexus has seen of the reservations of one volume, after as many changes. */
 T_TEST(reservations_of_the_volume_before_do_not_count)
 {
-	static const struct volume_spec next = { .store = &backend_ram,
+	static const struct volume_spec next = { .type = &backend_ram,
 						 .path = "32k",
 						 .block_size = T_BLOCK };
 	static const struct step before[STEPS] = {
@@ -1008,7 +1008,7 @@ T_TEST(command_that_waits_for_its_turn_can_be_aborted)
 
 T_TEST(state_in_use_is_not_taken)
 {
-	struct volume_spec spec = { .store = &backend_ram,
+	struct volume_spec spec = { .type = &backend_ram,
 				    .block_size = T_BLOCK,
 				    .path = "64k",
 				    .serial = "0123" };
@@ -1026,7 +1026,7 @@ T_TEST(state_in_use_is_not_taken)
 /* Others can write to the directory, and have put a link under the name of the lock. */
 T_TEST(link_in_the_state_directory_is_not_followed)
 {
-	struct volume_spec spec = { .store = &backend_ram,
+	struct volume_spec spec = { .type = &backend_ram,
 				    .block_size = T_BLOCK,
 				    .path = "64k",
 				    .serial = "0123" };
@@ -1093,7 +1093,7 @@ static int load_interrupted(struct volume *vol, struct error *e)
 
 T_TEST(state_of_another_process_is_waited_for)
 {
-	struct volume_spec spec = { .store = &backend_ram,
+	struct volume_spec spec = { .type = &backend_ram,
 				    .block_size = T_BLOCK,
 				    .path = "64k",
 				    .serial = "0123" };

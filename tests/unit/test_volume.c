@@ -19,26 +19,26 @@ static const struct spec_row {
 	const char *text;
 	struct volume_spec want;
 } specs[] = {
-	{ "a path", "disk.img", .want.store = &backend_file,
+	{ "a path", "disk.img", .want.store = VOLUME_STORE_FILE,
 	  .want.path = "disk.img", .want.block_size = 512, .want.direct = -1 },
-	{ "ram", "ram:256M", .want.store = &backend_ram, .want.path = "256M",
-	  .want.block_size = 512, .want.direct = -1 },
+	{ "ram", "ram:256M", .want.store = VOLUME_STORE_RAM,
+	  .want.path = "256M", .want.block_size = 512, .want.direct = -1 },
 	{ "null, 4096-byte blocks", "null:1E,block-size=4096",
-	  .want.store = &backend_null, .want.path = "1E",
+	  .want.store = VOLUME_STORE_NULL, .want.path = "1E",
 	  .want.block_size = 4096, .want.direct = -1 },
 	{ "every option",
 	  "/a/b,name=n,ro,block-size=4k,direct=on,write-through,removable,serial=S-1",
-	  .want.store = &backend_file, .want.path = "/a/b", .want.name = "n",
-	  .want.serial = "S-1", .want.read_only = true, .want.block_size = 4096,
-	  .want.direct = 1, .want.write_through = true,
+	  .want.store = VOLUME_STORE_FILE, .want.path = "/a/b",
+	  .want.name = "n", .want.serial = "S-1", .want.read_only = true,
+	  .want.block_size = 4096, .want.direct = 1, .want.write_through = true,
 	  .want.removable = true },
-	{ "direct off", "x,direct=off", .want.store = &backend_file,
+	{ "direct off", "x,direct=off", .want.store = VOLUME_STORE_FILE,
 	  .want.path = "x", .want.block_size = 512 },
-	{ "a comma in the path", "a\\,b,ro", .want.store = &backend_file,
+	{ "a comma in the path", "a\\,b,ro", .want.store = VOLUME_STORE_FILE,
 	  .want.path = "a,b", .want.read_only = true, .want.block_size = 512,
 	  .want.direct = -1 },
 	{ "a file that is named like ram", "./ram:1",
-	  .want.store = &backend_file, .want.path = "./ram:1",
+	  .want.store = VOLUME_STORE_FILE, .want.path = "./ram:1",
 	  .want.block_size = 512, .want.direct = -1 },
 };
 
@@ -49,7 +49,7 @@ T_ROWS(spec_is_read, specs)
 	struct error e;
 
 	assert_true(volume_spec_parse(row->text, &spec, &e));
-	assert_ptr_equal(spec.store, row->want.store);
+	assert_int_equal(spec.store, row->want.store);
 	assert_string_equal(spec.path, row->want.path);
 	assert_string_equal(spec.name, row->want.name);
 	assert_string_equal(spec.serial, row->want.serial);

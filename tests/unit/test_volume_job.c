@@ -84,7 +84,7 @@ static void *run_worker(void *arg)
 
 static void open_volume(const char *dir)
 {
-	struct volume_spec spec = { .store = &t_store_type,
+	struct volume_spec spec = { .type = &t_store_type,
 				    .block_size = BLOCK,
 				    .path = "test",
 				    .serial = "0123" };
