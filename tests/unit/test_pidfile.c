@@ -3,15 +3,17 @@
  * another user. */
 #include "base/pidfile.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file_lock.h"
 #include "tests/lib/t_table.h"
 
 static char dir[32];
@@ -24,12 +26,32 @@ static void make_dir(void)
 	snprintf(path, sizeof(path), "%s/pid", dir);
 }
 
+static bool parent_has_open(void)
+{
+	char dir_path[64];
+	char to[sizeof(path)];
+	struct dirent *entry;
+	bool found = false;
+	DIR *fds;
+
+	snprintf(dir_path, sizeof(dir_path), "/proc/%d/fd", getppid());
+	fds = opendir(dir_path);
+	while (fds && !found && (entry = readdir(fds))) {
+		ssize_t len =
+			readlinkat(dirfd(fds), entry->d_name, to, sizeof(to));
+
+		found = len == (ssize_t)strlen(path) && !memcmp(to, path, len);
+	}
+	if (fds)
+		closedir(fds);
+	return found;
+}
+
 /* Another process has the file until this one waits for it. */
 static pid_t start_other(void)
 {
 	struct pidfile p;
 	struct error e;
-	struct stat st;
 	int fds[2];
 	char byte;
 	pid_t pid;
@@ -38,10 +60,11 @@ static pid_t start_other(void)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (pidfile_open(&p, path, &e) || pidfile_write(&p, &e) ||
-		    fstat(p.fd, &st) || write(fds[1], "x", 1) != 1)
+		    write(fds[1], "x", 1) != 1)
 			_exit(1);
-		while (!file_lock_opener(&st))
+		while (!parent_has_open())
 			usleep(1000);
 		pidfile_remove(&p);
 		_exit(0);
