@@ -58,6 +58,13 @@ FAULTS = [
      '\tw->being_kept = is_dirty(ws, w);',
      '\tw->being_kept = is_dirty(ws, w) && !kept;'),
 
+    ('answers before the journal is synchronized', 'target/disk/journal.c',
+     'io_uring_prep_fsync(sqe, j->fd, IORING_FSYNC_DATASYNC);',
+     'io_uring_prep_nop(sqe);'),
+    ('writes over what is stable in the journal', 'target/disk/journal.c',
+     '(uint64_t)slot_place(!j->newest) + j->at',
+     '(uint64_t)slot_place(j->newest) + j->at'),
+
     # -- the fence
     ('lets a login in before the old channels are closed', 'target/port/port.c',
      'if (login->single && !list_empty(&nexus->channels))', 'if (false)'),

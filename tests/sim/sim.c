@@ -208,7 +208,7 @@ static void kill_target(void)
 	sim_tell("-- the target is killed%s",
 		 power_cut ? ", and power is cut" : "");
 	disks_kill(power_cut);
-	target_killed(&world.target);
+	target_killed(&world.target, power_cut);
 	hosts_target_killed();
 	if (power_cut) {
 		check_blocks();

@@ -10,6 +10,7 @@
 #include "target/scsi/volume_writers.h"
 #include "tests/lib/t_must.h"
 #include "tests/sim/disk.h"
+#include "tests/sim/platter.h"
 #include "tests/sim/sim.h"
 
 /* Small, so that commands have to wait for one another. With copies, each of
@@ -23,8 +24,8 @@ static unsigned int boot;
 /* The files that a killed target has left. */
 static struct {
 	char *path; /* NULL: nothing */
-	uint8_t bytes[2 * DISK_JOURNAL_SLOT];
-	size_t len;
+	uint8_t bytes[PLATTER_LEN];
+	uint8_t stable[PLATTER_LEN];
 } left[BLOCKS_LUNS];
 
 /* ---- the machine ---- */
@@ -67,7 +68,7 @@ void target_machine_boots(void)
 	boot++;
 }
 
-void target_killed(const struct t_port *t)
+void target_killed(const struct t_port *t, bool power_cut)
 {
 	for (unsigned int i = 0; i < t->luns.cnt; i++) {
 		const struct disk_journal *j = &t->luns.vol[i]->journal;
@@ -76,8 +77,13 @@ void target_killed(const struct t_port *t)
 		if (!f)
 			continue;
 		left[i].path = strdup(j->path);
-		left[i].len = fread(left[i].bytes, 1, sizeof(left[i].bytes), f);
+		T_MUST(fread(left[i].bytes, PLATTER_LEN, 1, f) == 1);
 		fclose(f);
+		platter_read(j->path, left[i].stable);
+		if (!power_cut)
+			continue;
+		platter_cut(left[i].bytes, left[i].stable);
+		memcpy(left[i].stable, left[i].bytes, PLATTER_LEN);
 	}
 }
 
@@ -86,9 +92,11 @@ void target_put_back(void)
 	for (unsigned int i = 0; i < BLOCKS_LUNS; i++) {
 		FILE *f = left[i].path ? fopen(left[i].path, "w") : NULL;
 
-		if (f && (fwrite(left[i].bytes, left[i].len, 1, f) != 1 ||
-			  fclose(f)))
-			abort();
+		if (!f)
+			continue;
+		T_MUST(fwrite(left[i].bytes, PLATTER_LEN, 1, f) == 1);
+		T_MUST(!fclose(f));
+		platter_put(left[i].path, left[i].stable);
 		free(left[i].path);
 		left[i].path = NULL;
 	}
@@ -111,10 +119,10 @@ static void start_volume(struct t_port *t, unsigned int lun)
 	vol = t_port_open_volume(t, spec);
 	free(spec);
 	snprintf(now, sizeof(now), "boot %u", boot);
-	if (backend_life_is_known(&vol->dev.backend->info.life)) {
-		T_MUST(!unit_state_load(vol, machine_dir, &e));
-		T_MUST(!volume_writers_open_in(vol, machine_dir, now, &e));
-	}
+	if (backend_life_is_known(&vol->dev.backend->info.life) &&
+	    (unit_state_load(vol, machine_dir, &e) ||
+	     volume_writers_open_in(vol, machine_dir, now, &e)))
+		sim_wrong("%s", e.text);
 	t_port_attach_volume(t, vol);
 }
 

@@ -15,11 +15,11 @@ void target_machine_new(void);
 void target_machine_boots(void);
 
 /*
- * A killed target leaves its records unchanged. Its memory is still freed in
- * the normal way: this saves the records when the target is killed, and
- * restores them when it has ended.
+ * A killed target leaves its journals unchanged, except for what a loss of power takes of them.
+ * Its memory is still freed in the normal way: this saves the journals when the target is killed,
+ * and restores them when it has ended.
  */
-void target_killed(const struct t_port *t);
+void target_killed(const struct t_port *t, bool power_cut);
 void target_put_back(void);
 
 /* These never fail. */
