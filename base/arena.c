@@ -233,11 +233,19 @@ void arena_disown(struct arena *a, void *block)
 
 void arena_user_init(struct arena_user *u, const uint64_t *group)
 {
-	for (int k = 0; k < ARENA_GROUPS; k++)
-		u->group[k] = group ? group[k] : 0;
+	static const uint64_t none[ARENA_GROUPS];
+
+	arena_user_regroup(u, group ? group : none);
 	list_init(&u->node);
 	list_init(&u->waiters);
 	u->used = 0;
+}
+
+void arena_user_regroup(struct arena_user *u,
+			const uint64_t group[ARENA_GROUPS])
+{
+	for (int k = 0; k < ARENA_GROUPS; k++)
+		u->group[k] = group[k];
 }
 
 /* How many times as much as it leaves a group of each kind may hold. */

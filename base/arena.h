@@ -41,10 +41,10 @@ struct arena;
 /* One of the users that share the arena. Private; set up by
  * arena_user_init(). */
 struct arena_user {
-	struct list node;	      /* arena.users, while waiters has any */
-	struct list waiters;	      /* struct arena_waiter, node */
-	size_t used;		      /* bytes in its blocks */
-	uint64_t group[ARENA_GROUPS]; /* see arena_user_init() */
+	struct list node;    /* arena.users, while waiters has any */
+	struct list waiters; /* struct arena_waiter, node */
+	size_t used;	     /* bytes in its blocks */
+	_Atomic uint64_t group[ARENA_GROUPS]; /* see arena_user_init() */
 };
 
 /* One waiting request; embed it, zeroed. */
@@ -90,6 +90,9 @@ void *arena_get(struct arena *a, size_t len);
 /* @group: ARENA_GROUPS numbers, each the same for users of one group; 0: of none. NULL: the
  * user is alone. */
 void arena_user_init(struct arena_user *u, const uint64_t *group);
+/* It belongs to other groups from now on. Thread: any. */
+void arena_user_regroup(struct arena_user *u,
+			const uint64_t group[ARENA_GROUPS]);
 
 /* As arena_get(), for w->user, which must live until all its blocks have been
  * put. If it returns NULL, w->granted() is called later. */

@@ -26,7 +26,6 @@
 
 #include "protocol/srp_credit.h"
 #include "protocol/srp_login.h"
-#include "target/port/login_quota.h"
 #include "target/port/nexus.h"
 #include "target/port/worker.h"
 
@@ -104,8 +103,7 @@ struct channel_msgs {
 
 /* The port's view of a channel. Thread: worker 0. */
 struct channel_port_side {
-	struct list nexus_node;	    /* nexus->channels, until it is closed */
-	struct login_quotas quotas; /* until it is closed */
+	struct list nexus_node; /* nexus->channels, until it is closed */
 	bool half_open;
 	bool drain_sent;
 	bool close_sent;

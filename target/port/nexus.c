@@ -7,7 +7,7 @@
 
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   struct lun_map *luns, const struct lun_view *view,
-			   const uint64_t *group, unsigned int worker_cnt)
+			   unsigned int worker_cnt)
 {
 	struct nexus *nexus = calloc(
 		1, sizeof(*nexus) + worker_cnt * sizeof(nexus->shares[0]));
@@ -21,9 +21,10 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 		return NULL;
 	}
 	for (unsigned int i = 0; i < worker_cnt; i++) {
-		arena_user_init(&nexus->shares[i].data, group);
-		arena_user_init(&nexus->shares[i].tables, group);
+		arena_user_init(&nexus->shares[i].data, NULL);
+		arena_user_init(&nexus->shares[i].tables, NULL);
 	}
+	nexus->worker_cnt = worker_cnt;
 	nexus->view = *view;
 	nexus->scsi.vol = nexus->view.vol;
 	nexus->scsi.read_only = nexus->view.read_only;
@@ -34,6 +35,18 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 	list_init(&nexus->channels);
 	list_init(&nexus->logins);
 	return nexus;
+}
+
+void nexus_set_groups(struct nexus *nexus, const struct port_groups *groups)
+{
+	const uint64_t group[ARENA_GROUPS] = { groups->host,
+					       groups->principal };
+
+	nexus->principal = groups->principal;
+	for (unsigned int i = 0; i < nexus->worker_cnt; i++) {
+		arena_user_regroup(&nexus->shares[i].data, group);
+		arena_user_regroup(&nexus->shares[i].tables, group);
+	}
 }
 
 void nexus_come_back(struct nexus *nexus, bool other_luns)

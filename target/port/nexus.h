@@ -31,6 +31,12 @@ struct lun_past {
 	uint8_t naa[LUNS_MAX][SCSI_NAA_LEN];
 };
 
+/* Who must leave something to others. */
+struct port_groups {
+	uint64_t host;	    /* access_host() */
+	uint64_t principal; /* lun_map_principal(); 0: there is only one */
+};
+
 struct nexus {
 	struct list node; /* port->nexuses */
 	struct scsi_nexus scsi;
@@ -51,7 +57,9 @@ struct nexus {
 	bool over;		 /* a new login gets another nexus */
 	unsigned int login_cnt;
 	unsigned int first_worker; /* worker of its first channel */
+	unsigned int worker_cnt;   /* constant */
 	struct meter *meter;	   /* constant */
+	uint64_t principal;	   /* struct port_groups */
 	bool was_used;		   /* it has had a channel */
 	/* The target has ended it, or the last one of this initiator, and no channel has
 	 * been established since. */
@@ -60,11 +68,14 @@ struct nexus {
 	struct nexus_share shares[]; /* of each worker */
 };
 
-/* @view is copied. @group: as for arena_user_init(). NULL: no memory. Thread: worker 0, as for all functions
- * here. */
+/* @view is copied. nexus_set_groups() must follow. NULL: no memory. Thread: worker 0, as for
+ * all functions here. */
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   struct lun_map *luns, const struct lun_view *view,
-			   const uint64_t *group, unsigned int worker_cnt);
+			   unsigned int worker_cnt);
+
+/* It is of other groups from now on, as after other rules. */
+void nexus_set_groups(struct nexus *nexus, const struct port_groups *groups);
 
 /* For a new nexus of an initiator that had one before: it has lost that nexus,
  * and the target has not been powered on since. @other_luns: from its present

@@ -14,7 +14,6 @@ struct login {
 	struct list node; /* nexus->logins */
 	struct port *port;
 	struct nexus *nexus;
-	struct login_quotas quotas;
 	struct xp_conn_request *conn;
 	struct in6_addr addr;
 	struct srp_login_answer answer;
@@ -32,7 +31,6 @@ void port_init(struct port *port, const struct srp_port_id *id)
 	static const struct port_limits defaults = PORT_LIMITS_DEFAULT;
 
 	list_init(&port->nexuses);
-	list_init(&port->quotas);
 	lun_map_follow_rules(port->luns, &port->allow);
 	login_log_init(&port->channel_log);
 	if (!port->limits.logins)
@@ -111,21 +109,33 @@ static bool port_is_same(const struct port *port,
 					 b);
 }
 
-static_assert((int)LOGIN_WHOSE == ARENA_GROUPS, "the kinds of groups");
-
-/* The groups that must leave something to others. With rules that know one principal,
- * there are no others. */
-static void port_groups(const struct port *port,
-			const struct srp_port_id *initiator,
-			const struct in6_addr *addr,
-			uint64_t ret_group[LOGIN_WHOSE])
+/* With rules that know one principal, there are no others. */
+static struct port_groups port_groups_of(const struct port *port,
+					 const struct srp_port_id *initiator,
+					 const struct in6_addr *addr)
 {
-	ret_group[LOGIN_OF_HOST] = access_host(addr);
-	ret_group[LOGIN_OF_PRINCIPAL] =
-		lun_map_has_principals(port->luns, &port->allow)
-			? lun_map_principal(port->luns, &port->allow, initiator,
-					    addr)
-			: 0;
+	struct port_groups groups = { .host = access_host(addr) };
+
+	if (lun_map_has_principals(port->luns, &port->allow))
+		groups.principal = lun_map_principal(port->luns, &port->allow,
+						     initiator, addr);
+	return groups;
+}
+
+static void port_group(const struct port *port, struct nexus *nexus)
+{
+	struct port_groups groups =
+		port_groups_of(port, &nexus->initiator, &nexus->addr);
+
+	nexus_set_groups(nexus, &groups);
+}
+
+void port_regroup(struct port *port)
+{
+	struct list *it;
+
+	list_for_each(it, &port->nexuses)
+		port_group(port, container_of(it, struct nexus, node));
 }
 
 struct nexus *port_find_nexus(const struct port *port,
@@ -236,13 +246,11 @@ static void login_free(struct login *login)
 }
 
 /* A login, or the channel that it became, no longer counts. */
-static void port_login_ended(struct port *port,
-			     const struct login_quotas *quotas, bool half_open)
+static void port_login_ended(struct port *port, bool half_open)
 {
 	port->login_cnt--;
 	if (half_open)
 		port->half_open_cnt--;
-	login_quotas_put(quotas, half_open);
 }
 
 static void login_refuse(struct login *login, uint32_t reason, const char *why)
@@ -253,7 +261,7 @@ static void login_refuse(struct login *login, uint32_t reason, const char *why)
 	};
 
 	port_refuse(login->port, login->conn, &req, reason, why);
-	port_login_ended(login->port, &login->quotas, /* half_open= */ true);
+	port_login_ended(login->port, /* half_open= */ true);
 	login->nexus->login_cnt--;
 	login_free(login);
 }
@@ -300,7 +308,6 @@ static void port_admit(struct port *port, struct login *login)
 		login_refuse(login, SRP_REJ_NO_RESOURCES, "out of memory");
 		return;
 	}
-	ch->at_port.quotas = login->quotas;
 	ch->at_port.half_open = true;
 	nexus->login_cnt--;
 	login_free(login);
@@ -381,7 +388,7 @@ static void port_run_closed(struct reactor_msg *msg)
 	nexus->channel_cnt--;
 	nexus->closed_cnt++;
 	port->closed_cnt++;
-	port_login_ended(port, &ch->at_port.quotas, ch->at_port.half_open);
+	port_login_ended(port, ch->at_port.half_open);
 	port_serve(port, nexus);
 }
 
@@ -391,7 +398,6 @@ static void port_run_opened(struct reactor_msg *msg)
 
 	ch->at_port.half_open = false;
 	ch->port->half_open_cnt--;
-	login_quotas_opened(&ch->at_port.quotas);
 	ch->nexus->negotiated = ch->negotiated;
 	/* Not before: a login may be refused, or end before its initiator knows of
 	 * it. */
@@ -427,18 +433,17 @@ port_find_or_create_nexus(struct port *port, const struct xp_conn_request *conn,
 	struct in6_addr addr = access_addr(&conn->peer_addr);
 	struct nexus *nexus = port_find_nexus(port, &req->initiator, &addr);
 	const struct port_past_nexus *was;
-	uint64_t group[LOGIN_WHOSE];
 
 	if (nexus) {
 		nexus->addr = addr;
 		return nexus;
 	}
-	port_groups(port, &req->initiator, &addr, group);
-	nexus = nexus_create(&req->initiator, port->luns, view, group,
+	nexus = nexus_create(&req->initiator, port->luns, view,
 			     port->worker_cnt);
 	if (!nexus)
 		return NULL;
 	nexus->addr = addr;
+	port_group(port, nexus);
 	was = port_find_past(port, &req->initiator, &addr);
 	if (was) {
 		if (was->left)
@@ -468,19 +473,14 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 				  const struct srp_login_req *req,
 				  const struct srp_login_answer *answer)
 {
-	struct in6_addr addr = access_addr(&conn->peer_addr);
 	struct login *login = calloc(1, sizeof(*login));
-	uint64_t id[LOGIN_WHOSE];
 
-	port_groups(port, &req->initiator, &addr, id);
-	if (!login || !login_quotas_take(&port->quotas, id, &login->quotas)) {
-		free(login);
+	if (!login)
 		return NULL;
-	}
 	login->port = port;
 	login->nexus = nexus;
 	login->conn = conn;
-	login->addr = addr;
+	login->addr = access_addr(&conn->peer_addr);
 	login->answer = *answer;
 	login->single = req->multichan == SRP_MULTICHAN_SINGLE;
 	login->wants_aer = req->aer;
@@ -520,29 +520,91 @@ static bool port_leaves_too_few(unsigned int cnt, unsigned int max)
 	return cnt + 1 > max - max / 4;
 }
 
-/* Which limit is reached by @quota, which may be NULL. NULL: none. */
-static const char *port_host_is_full(const struct port_limits *max,
-				     const struct login_quota *quota)
+/* Logins, those that have not become channels included. */
+struct port_count {
+	unsigned int logins;
+	unsigned int half_open;
+};
+
+static void port_count_one(struct port_count *c, bool half_open)
 {
-	if (!quota)
-		return NULL;
-	if (quota->login_cnt >= max->host_logins)
+	c->logins++;
+	c->half_open += half_open;
+}
+
+/* Adds those of @nexus; only those from @host, if that is not NULL. */
+static void port_count_nexus(const struct nexus *nexus, const uint64_t *host,
+			     struct port_count *c)
+{
+	struct list *it;
+
+	list_for_each(it, &nexus->channels) {
+		const struct channel *ch =
+			container_of(it, struct channel, at_port.nexus_node);
+
+		if (!host || access_host(&ch->addr) == *host)
+			port_count_one(c, ch->at_port.half_open);
+	}
+	list_for_each(it, &nexus->logins) {
+		const struct login *login =
+			container_of(it, struct login, node);
+
+		if (!host || access_host(&login->addr) == *host)
+			port_count_one(c, /* half_open= */ true);
+	}
+}
+
+static struct port_count port_count_host(const struct port *port, uint64_t host)
+{
+	struct port_count c = { 0 };
+	struct list *it;
+
+	list_for_each(it, &port->nexuses)
+		port_count_nexus(container_of(it, struct nexus, node), &host,
+				 &c);
+	return c;
+}
+
+static struct port_count port_count_principal(const struct port *port,
+					      uint64_t principal)
+{
+	struct port_count c = { 0 };
+	struct list *it;
+
+	list_for_each(it, &port->nexuses) {
+		const struct nexus *nexus =
+			container_of(it, struct nexus, node);
+
+		if (nexus->principal == principal)
+			port_count_nexus(nexus, /* host= */ NULL, &c);
+	}
+	return c;
+}
+
+/* Which limit is reached. NULL: none. */
+static const char *port_host_is_full(const struct port *port, uint64_t host)
+{
+	const struct port_limits *max = &port->limits;
+	struct port_count is = port_count_host(port, host);
+
+	if (is.logins >= max->host_logins)
 		return "too many logins from its address (--max-host-logins)";
-	if (quota->half_open_cnt >= max->host_half_open)
+	if (is.half_open >= max->host_half_open)
 		return "too many logins from its address have not been "
 		       "completed (--max-host-half-open)";
 	return NULL;
 }
 
-static const char *port_principal_is_full(const struct port_limits *max,
-					  const struct login_quota *quota)
+static const char *port_principal_is_full(const struct port *port,
+					  uint64_t principal)
 {
-	if (!quota || !quota->id)
-		return NULL;
-	if (port_leaves_too_few(quota->login_cnt, max->logins))
+	const struct port_limits *max = &port->limits;
+	struct port_count is = port_count_principal(port, principal);
+
+	if (port_leaves_too_few(is.logins, max->logins))
 		return "too many logins by its access rule; the last quarter "
 		       "is for others (--max-logins)";
-	if (port_leaves_too_few(quota->half_open_cnt, max->half_open))
+	if (port_leaves_too_few(is.half_open, max->half_open))
 		return "too many logins by its access rule have not been "
 		       "completed; the last quarter is for others "
 		       "(--max-half-open)";
@@ -555,7 +617,7 @@ static const char *port_what_is_full(struct port *port,
 				     const struct in6_addr *addr)
 {
 	const struct port_limits *max = &port->limits;
-	uint64_t id[LOGIN_WHOSE];
+	struct port_groups groups;
 	const char *full;
 
 	if (port->login_cnt >= max->logins)
@@ -563,15 +625,11 @@ static const char *port_what_is_full(struct port *port,
 	if (port->half_open_cnt >= max->half_open)
 		return "too many logins have not been completed "
 		       "(--max-half-open)";
-	port_groups(port, initiator, addr, id);
-	full = port_host_is_full(max,
-				 login_quota_find(&port->quotas, LOGIN_OF_HOST,
-						  id[LOGIN_OF_HOST]));
-	if (full)
-		return full;
-	return port_principal_is_full(
-		max, login_quota_find(&port->quotas, LOGIN_OF_PRINCIPAL,
-				      id[LOGIN_OF_PRINCIPAL]));
+	groups = port_groups_of(port, initiator, addr);
+	full = port_host_is_full(port, groups.host);
+	if (!full && groups.principal)
+		full = port_principal_is_full(port, groups.principal);
+	return full;
 }
 
 /*

@@ -56,7 +56,6 @@ struct port {
 	unsigned int closed_cnt;       /* ... and channels that are closed, but
 				        * not gone */
 	unsigned int half_open_cnt;    /* those that are not yet established */
-	struct list quotas;	       /* struct login_quota, node */
 	unsigned int next_worker;      /* for the first channel of the next
 				        * nexus */
 	unsigned int next_number;
@@ -117,6 +116,10 @@ struct nexus *port_find_nexus(const struct port *port,
 /* True if each address from which @nexus has a channel or a waiting login is of one
  * principal. Any of them then sees the same volumes. */
 bool port_has_one_principal(const struct port *port, const struct nexus *nexus);
+
+/* The rules, or the volumes that have rules, are other ones: each session is of the groups that
+ * these make. */
+void port_regroup(struct port *port);
 
 /* Stops listening; no channels may be left. */
 void port_fini(struct port *port);

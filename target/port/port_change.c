@@ -77,6 +77,7 @@ void port_volume_added(struct port *port, struct volume *vol)
 	assert(luns->cnt < LUNS_MAX);
 	luns->vol[luns->cnt++] = vol;
 	lun_map_follow_rules(luns, &port->allow);
+	port_regroup(port);
 	list_for_each_safe(it, tmp, &port->nexuses) {
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
@@ -161,6 +162,7 @@ void port_volume_leaves(struct port *port, struct volume *vol)
 	luns->vol[at] = NULL;
 	vol->leaving = true;
 	volume_status_look(vol);
+	port_regroup(port);
 	change_end_twins(port);
 }
 
@@ -239,6 +241,7 @@ unsigned int port_rules_changed(struct port *port)
 		port_end_nexus(port, nexus, "its access rules have changed");
 	}
 	lun_map_follow_rules(port->luns, &port->allow);
+	port_regroup(port);
 	return cnt;
 }
 
