@@ -47,16 +47,25 @@ static int parse_modes(struct parser *p, const char *t)
 	return 0;
 }
 
+/* Unless it is there, @ret stays. */
+static bool take_principal(const char **text, const char *name, uint64_t *ret)
+{
+	uint8_t bytes[8];
+
+	if (!text_take(text, name))
+		return true;
+	if (!text_take_hex(text, bytes, sizeof(bytes)))
+		return false;
+	*ret = wire_get64(bytes);
+	return true;
+}
+
 /* An initiator port, with its principal if that is known. */
 static bool take_nexus(const char **text, struct scsi_pr_nexus *ret)
 {
-	uint8_t principal[8] = { 0 };
-
 	if (!text_take_hex(text, ret->port.b, sizeof(ret->port.b)) ||
-	    (text_take(text, " of=") &&
-	     !text_take_hex(text, principal, sizeof(principal))))
+	    !take_principal(text, " of=", &ret->principal))
 		return false;
-	ret->principal = wire_get64(principal);
 	ret->target_port = SCSI_PR_TARGET_PORT;
 	return true;
 }
@@ -71,6 +80,8 @@ static int parse_registration(struct parser *p, const char *t)
 	    !take_nexus(&t, &reg.nexus))
 		return bad(p, "not a registration");
 	reg.registrar = reg.nexus.principal;
+	if (!take_principal(&t, " by=", &reg.registrar))
+		return bad(p, "not a registration");
 	reg.all_ports = text_take(&t, " all-ports");
 	reg.key = wire_get64(key);
 	if (*t || !reg.key)
@@ -91,7 +102,7 @@ static int parse_reservation(struct parser *p, const char *t)
 	struct scsi_pr *pr = &p->state.pr;
 	const struct scsi_pr_registration *reg;
 	uint8_t type = (uint8_t)(*t ? *t++ - '0' : 0);
-	struct scsi_pr_nexus holder;
+	struct scsi_pr_nexus holder = { .principal = 0 };
 
 	if (p->has_reservation || !pr->cnt || !scsi_pr_type_name(type))
 		return bad(p, "not a reservation");
@@ -237,6 +248,8 @@ static void add_pr(struct text *t, const struct scsi_pr *pr)
 	for (uint16_t i = 0; i < pr->cnt; i++) {
 		text_add(t, "registration %016" PRIx64 " ", pr->regs[i].key);
 		add_nexus(t, &pr->regs[i].nexus);
+		if (pr->regs[i].registrar != pr->regs[i].nexus.principal)
+			text_add(t, " by=%016" PRIx64, pr->regs[i].registrar);
 		text_add(t, "%s\n", pr->regs[i].all_ports ? " all-ports" : "");
 	}
 	if (!pr->type)

@@ -7,7 +7,7 @@
  *	rdma-target state 2
  *	store size=8388608 block-size=512 lasting=inode:12/born:1.0 here=
  *	modes wce=1 d-sense=0 swp=0
- *	registration 00000000000000ab 0000...(32 hex digits) [of=PRINCIPAL] [all-ports]
+ *	registration 00000000000000ab 0000...(32 hex digits) [of=PRINCIPAL] [by=PRINCIPAL] [all-ports]
  *	reservation 3 0000...(the holder; none for types 7 and 8) [of=PRINCIPAL]
  *	format failed
  *	sanitize failed lenient=1
@@ -17,7 +17,8 @@
  * and nothing in the file makes one begin. Before 0.1.0, "sanitize running ..."
  * said what was left to do; it is read as "failed".
  *
- * A principal (access.h) is known unless another nexus has registered the port, or an older
+ * "by" is the principal that has made the registration, if that is another one. A principal
+ * (access.h) is known unless another nexus has registered the port, or an older
  * version has written the file.
  *
  * The second line says which store that was (store_id.h): the rest is for no

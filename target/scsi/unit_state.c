@@ -747,8 +747,14 @@ static void unit_rename_one(struct scsi_pr_nexus *nexus,
 static void unit_rename(struct scsi_pr *pr, const struct scsi_pr_nexus *was,
 			uint64_t principal)
 {
-	for (uint16_t i = 0; i < pr->cnt; i++)
-		unit_rename_one(&pr->regs[i].nexus, was, principal);
+	for (uint16_t i = 0; i < pr->cnt; i++) {
+		struct scsi_pr_registration *reg = &pr->regs[i];
+
+		if (scsi_pr_nexus_equal(&reg->nexus, was) &&
+		    reg->registrar == was->principal)
+			reg->registrar = principal;
+		unit_rename_one(&reg->nexus, was, principal);
+	}
 }
 
 void unit_state_rename(struct unit_state *st, const struct scsi_nexus *nexus,

@@ -47,6 +47,7 @@ static void check_same(const struct scsi_pr *a, const struct scsi_pr *b)
 	for (unsigned int i = 0; i < a->cnt; i++)
 		FUZZ_CLAIM(a->regs[i].key == b->regs[i].key &&
 			   a->regs[i].all_ports == b->regs[i].all_ports &&
+			   a->regs[i].registrar == b->regs[i].registrar &&
 			   scsi_pr_nexus_equal(&a->regs[i].nexus,
 					       &b->regs[i].nexus));
 }

@@ -44,6 +44,13 @@ static const struct file_row {
 	  HEAD REG_OF("1") "reservation 5 " PORT_A
 			   " of=0000000000000002\nend\n",
 	  "line 3: the holder is not registered" },
+	{ "registrations that another has made",
+	  HEAD "registration 0000000000000001 " PORT_A " by=0000000000000001\n"
+	       "registration 0000000000000001 " PORT_B
+	       " of=0000000000000002 by=0000000000000000 all-ports\nend\n" },
+	{ "half a registrar",
+	  HEAD "registration 0000000000000001 " PORT_A " by=01\nend\n",
+	  "line 2: not a registration" },
 	{ "half a principal",
 	  HEAD "registration 0000000000000001 " PORT_A " of=01\nend\n",
 	  "line 2: not a registration" },
