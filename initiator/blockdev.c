@@ -25,6 +25,8 @@ struct io {
 	/* Counts of the volume when the operation, or its flush, began. */
 	uint64_t written;
 	uint64_t losses;
+	/* Of a write that is not in a range of the program. */
+	struct ini_range range;
 };
 
 _Static_assert(sizeof(struct io) <= sizeof(((struct srpi_io *)0)->priv),
@@ -53,8 +55,19 @@ static uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static bool is_write(enum srpi_op op)
+{
+	return op == SRPI_WRITE || op == SRPI_DISCARD ||
+	       op == SRPI_WRITE_ZEROES;
+}
+
+/* An operation that has begun is over. The next write of its bytes goes on. */
 static void blockdev_io_done(struct srpi_io *sio, int err)
 {
+	struct io *io = io_of(sio);
+
+	if (is_write(sio->op) && io->range.held)
+		ini_range_give_back(io->volume->ranges, &io->range);
 	sio->done(sio, err);
 }
 
@@ -282,12 +295,6 @@ static void submit_cmd(struct io *io, void (*done)(struct ini_cmd *, int))
 	ini_session_submit(io->session, &io->cmd);
 }
 
-static bool is_write(enum srpi_op op)
-{
-	return op == SRPI_WRITE || op == SRPI_DISCARD ||
-	       op == SRPI_WRITE_ZEROES;
-}
-
 /*
  * A command was acknowledged, and its data may be in a cache. The FUA bit of
  * its CDB counts, not the present state of the volume. If the volume does not
@@ -328,6 +335,11 @@ static void blockdev_step_done(struct ini_cmd *cmd, int err)
 		blockdev_io_done(sio, 0);
 }
 
+static void blockdev_stopped(struct ini_cmd *cmd, int err)
+{
+	blockdev_io_done(sio_of(container_of(cmd, struct io, cmd)), err);
+}
+
 /* There are bytes left. */
 static void blockdev_step(struct srpi_io *sio)
 {
@@ -336,6 +348,7 @@ static void blockdev_step(struct srpi_io *sio)
 	/* The volume may have changed since the last step. Without UNMAP, a step
 	 * would cover no block. */
 	if (sio->op == SRPI_DISCARD && !io->volume->info.unmap) {
+		io->cmd.done = blockdev_stopped;
 		ini_session_refuse(io->session, &io->cmd, -EOPNOTSUPP);
 		return;
 	}
@@ -454,9 +467,12 @@ static bool needs_no_command(const struct srpi_session *s,
 	return sio->len == 0;
 }
 
+/* The operation has not begun. */
 static void blockdev_refused(struct ini_cmd *cmd, int err)
 {
-	blockdev_io_done(sio_of(container_of(cmd, struct io, cmd)), err);
+	struct srpi_io *sio = sio_of(container_of(cmd, struct io, cmd));
+
+	sio->done(sio, err);
 }
 
 /* Sets what is read before a command sets it, and no more: the state of an
@@ -471,7 +487,24 @@ static void blockdev_io_init(struct io *io, struct srpi_session *s)
 	io->cmd.done = blockdev_refused;
 }
 
-void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
+static void blockdev_range_taken(struct ini_range *range)
+{
+	blockdev_step(sio_of(container_of(range, struct io, range)));
+}
+
+/* False: the write waits for earlier ones of its bytes. */
+static bool blockdev_take_range(struct srpi_io *sio)
+{
+	struct io *io = io_of(sio);
+
+	io->range.begin = sio->offset;
+	io->range.end = sio->offset + sio->len;
+	io->range.taken = blockdev_range_taken;
+	return ini_range_take(io->volume->ranges, &io->range);
+}
+
+static inline void blockdev_submit(struct srpi_session *s, struct srpi_io *sio,
+				   bool in_range)
 {
 	struct io *io = io_of(sio);
 	int err = blockdev_check(s, sio);
@@ -487,20 +520,34 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 	io->volume = vol;
 	io->written = vol->written;
 	io->losses = vol->losses;
-	if (sio->op == SRPI_EXTENT && vol->no_lba_status) {
-		extent_unknown(sio);
-		ini_session_refuse(s, &io->cmd, 0);
-		return;
-	}
-	if (sio->op == SRPI_EXTENT) {
-		ask_extent(sio);
-		return;
-	}
-	if (sio->op == SRPI_FLUSH) {
+	switch (sio->op) {
+	case SRPI_READ:
+		blockdev_step(sio);
+		break;
+	case SRPI_WRITE:
+	case SRPI_DISCARD:
+	case SRPI_WRITE_ZEROES:
+		io->range.held = false;
+		if (in_range || blockdev_take_range(sio))
+			blockdev_step(sio);
+		break;
+	case SRPI_FLUSH:
 		blockdev_flush(sio);
-		return;
+		break;
+	case SRPI_EXTENT:
+		if (vol->no_lba_status) {
+			extent_unknown(sio);
+			ini_session_refuse(s, &io->cmd, 0);
+		} else {
+			ask_extent(sio);
+		}
+		break;
 	}
-	blockdev_step(sio);
+}
+
+void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
+{
+	blockdev_submit(s, sio, /* in_range= */ false);
 }
 
 bool srpi_io_refused(const struct srpi_io *sio)
@@ -508,6 +555,63 @@ bool srpi_io_refused(const struct srpi_io *sio)
 	const struct io *io = (const struct io *)(const void *)sio->priv;
 
 	return io->cmd.refused;
+}
+
+/* ---- ranges of the program ---- */
+
+/* What srpi_range.priv holds. */
+struct program_range {
+	struct ini_range range;
+	struct ini_volume *volume;
+};
+
+_Static_assert(sizeof(struct program_range) <=
+		       sizeof(((struct srpi_range *)0)->priv),
+	       "srpi_range.priv is too small");
+
+static struct program_range *program_range_of(struct srpi_range *range)
+{
+	return (struct program_range *)(void *)range->priv;
+}
+
+static void program_range_taken(struct ini_range *range)
+{
+	struct srpi_range *r = container_of((uint64_t *)(void *)range,
+					    struct srpi_range, priv[0]);
+
+	r->taken(r);
+}
+
+bool srpi_range_take(struct srpi_session *s, struct srpi_range *range)
+{
+	struct program_range *p = program_range_of(range);
+
+	s->ranges++;
+	p->volume = s->volumes[range->volume];
+	p->range.begin = range->offset;
+	p->range.end = range->offset + range->len;
+	p->range.taken = program_range_taken;
+	return ini_range_take(p->volume->ranges, &p->range);
+}
+
+void srpi_range_submit(struct srpi_session *s, struct srpi_range *range,
+		       struct srpi_io *io)
+{
+	assert(program_range_of(range)->range.held);
+	assert(io->volume == range->volume);
+	assert(io->offset >= range->offset &&
+	       io->offset + io->len <= range->offset + range->len);
+	blockdev_submit(s, io, /* in_range= */ true);
+}
+
+void srpi_range_give_back(struct srpi_session *s, struct srpi_range *range)
+{
+	struct program_range *p = program_range_of(range);
+
+	ini_range_give_back(p->volume->ranges, &p->range);
+	s->ranges--;
+	if (s->closing)
+		ini_queue_end_soon(s);
 }
 
 /* ---- for a person ---- */

@@ -61,12 +61,13 @@ static struct ini_volume *follow_take_number(struct srpi_session *s,
 					     const struct ini_volume *found)
 {
 	struct ini_volume *v = follow_find_free(s);
-	unsigned int number;
+	struct ini_volume was;
 
 	if (v) {
-		number = v->number;
+		was = *v;
 		*v = *found;
-		v->number = number;
+		v->number = was.number;
+		v->ranges = was.ranges;
 		return v;
 	}
 	if (s->volume_cnt == NUMBERS_MAX || ini_volumes_add(s, found))

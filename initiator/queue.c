@@ -255,15 +255,20 @@ static void run_undone(struct reactor_msg *msg)
 	ini_session_free_if_idle(s);
 }
 
+void ini_queue_end_soon(struct srpi_session *s)
+{
+	if (!s->queue.undone_sent) {
+		s->queue.undone_sent = true;
+		reactor_send(s->ctx->reactor, &s->queue.undone_msg);
+	}
+}
+
 static void queue_undone(struct srpi_session *s, struct ini_cmd *cmd, int err)
 {
 	cmd->err = err;
 	cmd->refused = err != 0 && !queue_is_dead(cmd);
 	list_add_tail(&s->queue.undone, &cmd->node);
-	if (!s->queue.undone_sent) {
-		s->queue.undone_sent = true;
-		reactor_send(s->ctx->reactor, &s->queue.undone_msg);
-	}
+	ini_queue_end_soon(s);
 }
 
 void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err)

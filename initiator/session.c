@@ -49,7 +49,7 @@ void ini_session_free_if_idle(struct srpi_session *s)
 	void *arg = s->closed_arg;
 
 	if (!s->closing || !s->started || s->queue.undone_sent ||
-	    s->queue.cmds > 0 || s->channel_cnt > 0)
+	    s->queue.cmds > 0 || s->ranges > 0 || s->channel_cnt > 0)
 		return;
 	session_free(s);
 	if (done)
@@ -66,10 +66,7 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 	ini_keep_alive_stop(s);
 	/* closed() must not be called from within: a message does the last
 	 * step. */
-	if (!s->queue.undone_sent) {
-		s->queue.undone_sent = true;
-		reactor_send(s->ctx->reactor, &s->queue.undone_msg);
-	}
+	ini_queue_end_soon(s);
 	ini_queue_refuse(s, -ECANCELED);
 	ini_link_end(s);
 }

@@ -11,6 +11,7 @@
  *   connect.c       the first login: address and transport
  *   link.c          the channels: logins, discovery, end
  *   discover.c      the questions about volumes
+ *   range.c         the order of writes that overlap
  *   queue.c         the commands: waiting, sent, held, sent again
  *   volumes.c       what is known of each volume, and what it may have lost
  *   properties.c    sizes and mode pages that change
@@ -26,6 +27,7 @@
 #include "initiator/channel.h"
 #include "initiator/ctx.h"
 #include "initiator/path.h"
+#include "initiator/range.h"
 #include "protocol/scsi_mode.h"
 #include "protocol/scsi_vpd.h"
 #include "transport/uri.h"
@@ -136,6 +138,7 @@ struct ini_volume {
 	/* What must be read again. */
 	bool capacity_changed;
 	bool modes_changed;
+	struct ini_ranges *ranges; /* of writes; freed with the volume */
 };
 
 struct srpi_mem {
@@ -253,6 +256,7 @@ struct srpi_session {
 	 * to what srpi_volume_info() returns. */
 	struct ini_volume **volumes;
 	unsigned int volume_cnt;
+	unsigned int ranges; /* that the program has taken, not given back */
 	struct ini_discovery *discovery;
 	struct ini_properties *properties; /* NULL: never needed yet */
 
@@ -314,6 +318,10 @@ void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd);
 
 /* The same for discovery: -ECANCELED when the connection is lost. */
 void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd);
+
+/* After srpi_close(): frees the session in a later turn, if nothing is in progress
+ * then. */
+void ini_queue_end_soon(struct srpi_session *s);
 
 /* Completes @cmd with @err, after this call has returned. */
 void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);

@@ -520,8 +520,45 @@ struct srpi_io {
 	uint64_t priv[48]; /* for the library */
 };
 
-/* Answers every I/O by io->done(), exactly once, never within this call. */
+/*
+ * Answers every I/O by io->done(), exactly once, never within this call.
+ *
+ * Writes of a session (WRITE, DISCARD, WRITE_ZEROES) that overlap reach the volume in
+ * the order of the calls: the later one waits until the earlier one has ended, also
+ * when nobody waits for the earlier one any more. Other operations have no order.
+ */
 void srpi_submit(struct srpi_session *s, struct srpi_io *io);
+
+/*
+ * Bytes that the program has for itself. Several operations that are one change take
+ * their bytes first: a read, and a write of what was read; or a write in parts. Other
+ * writes that overlap wait until the bytes are given back, and the range waits for
+ * writes and ranges that came before it. Reads do not wait.
+ *
+ * The caller keeps it from srpi_range_take() to srpi_range_give_back(). Nothing is
+ * allocated. closed() of srpi_close() follows when all ranges are given back.
+ */
+struct srpi_range {
+	unsigned int volume; /* a number of the session */
+	uint64_t offset;     /* bytes, as of srpi_io */
+	uint64_t len;	     /* not 0 */
+	/* If srpi_range_take() returned false: the bytes belong to the program. Called
+	 * within srpi_ctx_run() or srpi_range_give_back(). */
+	void (*taken)(struct srpi_range *range);
+	void *arg; /* for the caller */
+
+	uint64_t priv[8]; /* for the library */
+};
+
+/* True: the bytes belong to the program. False: taken() follows, also after
+ * srpi_close(). */
+bool srpi_range_take(struct srpi_session *s, struct srpi_range *range);
+/* As srpi_submit(), of an operation within a range that the program has: it waits for
+ * no other one. */
+void srpi_range_submit(struct srpi_session *s, struct srpi_range *range,
+		       struct srpi_io *io);
+/* The operations within have ended. Not while the range waits. */
+void srpi_range_give_back(struct srpi_session *s, struct srpi_range *range);
 
 /* Holds every answer of srpi_io_answer(). */
 #define SRPI_ANSWER_SIZE 224

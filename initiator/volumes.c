@@ -58,17 +58,22 @@ int ini_volumes_add(struct srpi_session *s, const struct ini_volume *found)
 {
 	struct ini_volume **all = reallocarray(s->volumes, s->volume_cnt + 1,
 					       sizeof(struct ini_volume *));
-	struct ini_volume *v;
+	struct {
+		struct ini_volume v; /* the first member: free() takes it */
+		struct ini_ranges ranges;
+	} * new;
 
 	if (!all)
 		return -ENOMEM;
 	s->volumes = all;
-	v = malloc(sizeof(*v));
-	if (!v)
+	new = malloc(sizeof(*new));
+	if (!new)
 		return -ENOMEM;
-	*v = *found;
-	v->number = s->volume_cnt;
-	all[s->volume_cnt++] = v;
+	new->v = *found;
+	new->v.number = s->volume_cnt;
+	new->v.ranges = &new->ranges;
+	ini_ranges_init(&new->ranges);
+	all[s->volume_cnt++] = &new->v;
 	return 0;
 }
 
@@ -310,6 +315,7 @@ bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 		was->cached = was->written;
 	lost = was->cached > was->flushed && may_have_lost(was, now);
 	new.number = was->number;
+	new.ranges = was->ranges;
 	memcpy(new.info.name, was->info.name, sizeof(new.info.name));
 	/* A question in progress may have been answered before discovery
 	 * asked. */

@@ -12,7 +12,8 @@ file descriptor of the library; there are no threads.
 
 A request that is cancelled goes on in the target. Its memory stays until it has ended,
 and a buffer of read_into() that is registered memory may still change. A write may be
-done, done in part, or not done. A write from registered memory writes what is there when
+done, done in part, or not done, but it never replaces what a later write of the session
+has written. A write from registered memory writes what is there when
 the target fetches it: leave that memory as it is until Memory.free() succeeds.
 """
 from __future__ import annotations

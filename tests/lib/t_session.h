@@ -11,7 +11,7 @@
 #include "tests/lib/t_tgt.h"
 
 #define BLK	 512u
-#define BLOCKS	 2048u
+#define BLOCKS	 32768u
 #define REQ_LIM	 8
 #define CHANNELS 2
 

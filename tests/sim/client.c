@@ -9,6 +9,8 @@
  *  - when a flush succeeds, every write that was acknowledged before it was
  *    submitted is on the medium, unless a flush since its acknowledgement has
  *    failed; a write with FUA is on the medium when it is acknowledged;
+ *  - a write never replaces a later one that was acknowledged, also if nobody waits
+ *    for it any more;
  *  - nothing is written to another disk that replaces the first one;
  *  - each state of the link has the timer that session.h names; the session
  *    connects again when the target is well, whatever happened before.
@@ -40,6 +42,7 @@
 struct op {
 	struct srpi_io io;
 	bool busy;
+	bool given_up;		    /* nobody waits for it */
 	uint64_t stamp;		    /* of a write */
 	uint64_t need[PEER_BLOCKS]; /* of a flush: stamps that were acknowledged
 				     * before */
@@ -57,8 +60,8 @@ static struct {
 	struct op ops[OPS];
 	uint64_t next_stamp;
 	uint64_t acked[PEER_BLOCKS];
-	bool writing[PEER_BLOCKS];
-	unsigned int fails_fast; /* how often I/O has begun to fail */
+	bool writing[PEER_BLOCKS]; /* somebody waits for a write of it */
+	unsigned int fails_fast;   /* how often I/O has begun to fail */
 	unsigned int failed_flushes;
 	bool connected, closed;
 	unsigned int events;
@@ -86,10 +89,13 @@ static void judge_write(struct op *op, int res)
 {
 	unsigned int lba = (unsigned int)(op->io.offset / PEER_BLOCK);
 
+	if (op->given_up)
+		return;
 	w.writing[lba] = false;
 	if (res)
 		return;
 	w.acked[lba] = op->stamp;
+	peer_acked(lba, op->stamp);
 	/* Writes that were in flight when the disk changed went to the other
 	 * disk. */
 	if (op->io.fua && !peer_is_other() && peer_stable(lba) < op->stamp)
@@ -324,6 +330,18 @@ static void submit(enum srpi_op what, bool fua, unsigned int lba)
 	srpi_submit(w.s, &op->io);
 }
 
+/* The caller stops waiting for a write, and may soon write the same block again. */
+static void give_up(void)
+{
+	struct op *op = &w.ops[sim_random(OPS)];
+
+	if (!op->busy || op->given_up || op->io.op != SRPI_WRITE)
+		return;
+	sim_tell("operation %td is given up", op - w.ops);
+	op->given_up = true;
+	w.writing[op->io.offset / PEER_BLOCK] = false;
+}
+
 static void act(void)
 {
 	unsigned int what = sim_random(100);
@@ -335,7 +353,9 @@ static void act(void)
 		submit(SRPI_FLUSH, false, lba);
 	else if (what < 60)
 		submit(SRPI_READ, false, lba);
-	else if (what < 80)
+	else if (what < 65)
+		give_up();
+	else if (what < 82)
 		peer_act(all_quiet());
 	else if (what < 88)
 		settle();

@@ -35,6 +35,9 @@ FAULTS = [
      '\t\tv->saw_reset = false;'),
     ('ends a flush before what was sent before it', 'initiator/blockdev.c',
      '\tio_of(sio)->cmd.fence = true;', ''),
+    ('lets a write overtake an earlier one of its block', 'initiator/range.c',
+     '\trange->held = alone || !range_must_wait(of, range);',
+     '\trange->held = true;'),
     ('answers that are overtaken by a change count', 'initiator/link.c',
      '\tif (!over && !err && s->look_again) {', '\tif (false) {'),
 ]

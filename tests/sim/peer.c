@@ -28,6 +28,7 @@ static struct peer {
 	/* the disk */
 	uint64_t now[PEER_BLOCKS];    /* with the cache */
 	uint64_t stable[PEER_BLOCKS]; /* without */
+	uint64_t acked[PEER_BLOCKS];  /* that the client knows of */
 	bool write_cache;
 	bool fua;
 	bool selected;	 /* some initiator has changed the modes */
@@ -100,6 +101,10 @@ static void write_block(const struct scsi_cmd *cmd, uint64_t stamp)
 			  (unsigned long long)stamp);
 	if (peer.other)
 		return;
+	if (stamp < peer.acked[cmd->lba % PEER_BLOCKS])
+		sim_wrong("stamp %llu replaces a later one that was "
+			  "acknowledged",
+			  (unsigned long long)stamp);
 	peer.now[cmd->lba % PEER_BLOCKS] = stamp;
 	if (!peer.write_cache || cmd->fua)
 		peer.stable[cmd->lba % PEER_BLOCKS] = stamp;
@@ -521,6 +526,11 @@ void peer_heal(void)
 uint64_t peer_stable(unsigned int lba)
 {
 	return peer.stable[lba];
+}
+
+void peer_acked(unsigned int lba, uint64_t stamp)
+{
+	peer.acked[lba] = stamp;
 }
 
 unsigned int peer_losses(void)

@@ -48,6 +48,9 @@ void peer_heard(void);
 
 /* The last stamp that was written to block @lba on the medium; 0: none. */
 uint64_t peer_stable(unsigned int lba);
+/* The client has the answer to the write of stamp @stamp to block @lba. From now on,
+ * no earlier one must be executed. */
+void peer_acked(unsigned int lba, uint64_t stamp);
 /* Returns how often acknowledged data may have been lost. */
 unsigned int peer_losses(void);
 /* True if another disk has replaced the first one. */

@@ -417,7 +417,9 @@ T_TEST(deferred_error_on_its_way_counts)
 			 0);
 	first = burst_write(mem, memory, BURST, &first_res);
 	second = burst_write(mem, memory, BURST, &second_res);
+	second.offset = BURST;
 	last = burst_write(mem, memory, BLK, &last_res);
+	last.offset = 2 * BURST;
 	flush = (struct srpi_io){ .op = SRPI_FLUSH,
 				  .done = t_session_store_result,
 				  .arg = &res };

@@ -39,14 +39,17 @@ static void burst_begin(struct burst *b, struct t_session *t)
 			 0);
 }
 
-/* Write number n starts at block n. */
+/* Writes that overlap would wait for each other. */
+#define BURST_BLOCKS (512 * KIB / BLK)
+
+/* Write number n starts at block n * BURST_BLOCKS. */
 static void burst_write(struct burst *b, unsigned int len_kib)
 {
 	struct srpi_io *io = &b->io[b->cnt];
 
 	assert_true(b->cnt < WRITES);
 	*io = (struct srpi_io){ .op = SRPI_WRITE,
-				.offset = b->cnt++ * BLK,
+				.offset = b->cnt++ * BURST_BLOCKS * BLK,
 				.len = len_kib * KIB,
 				.buf = burst_memory,
 				.mem = b->mem,
@@ -444,13 +447,14 @@ static void close_begin(struct closing *c, struct t_session *t)
 					   sizeof(burst_memory), &mem, &e),
 			 0);
 	for (c->cnt = 0; c->cnt < 12; c->cnt++) {
-		c->io[c->cnt] = (struct srpi_io){ .op = SRPI_WRITE,
-						  .offset = c->cnt * BLK,
-						  .len = 128 * KIB,
-						  .buf = burst_memory,
-						  .mem = mem,
-						  .done = close_done,
-						  .arg = c };
+		c->io[c->cnt] =
+			(struct srpi_io){ .op = SRPI_WRITE,
+					  .offset = c->cnt * BURST_BLOCKS * BLK,
+					  .len = 128 * KIB,
+					  .buf = burst_memory,
+					  .mem = mem,
+					  .done = close_done,
+					  .arg = c };
 		srpi_submit(t->session, &c->io[c->cnt]);
 	}
 }
