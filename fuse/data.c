@@ -81,7 +81,10 @@ static void data_send_part(struct slot *slot, struct srpi_io *io)
 	io->done = data_part_done;
 	io->arg = slot;
 	slot->commands.pending++;
-	srpi_submit(dev_session(slot->dev), io);
+	if (slot->has_blocks)
+		srpi_range_submit(dev_session(slot->dev), &slot->blocks, io);
+	else
+		srpi_submit(dev_session(slot->dev), io);
 }
 
 void data_submit(struct slot *slot, void (*then)(struct slot *slot))
@@ -107,23 +110,35 @@ uint8_t *data_tail_block(const struct slot *slot)
 		       : slot_tail(slot);
 }
 
-static void data_lock_granted(struct range_lock *lock)
+static bool data_is_unaligned(const struct slot *slot)
 {
-	struct slot *slot = container_of(lock, struct slot, lock);
+	return data_begin_is_unaligned(slot) || data_end_is_unaligned(slot);
+}
+
+static void data_blocks_taken(struct srpi_range *blocks)
+{
+	struct slot *slot = container_of(blocks, struct slot, blocks);
 
 	slot->commands.then(slot);
 }
 
-void data_lock(struct slot *slot, bool exclusive,
-	       void (*then)(struct slot *slot))
+void data_take_blocks(struct slot *slot, void (*then)(struct slot *slot))
 {
-	slot->lock.begin = data_round_down(slot, slot->range.offset);
-	slot->lock.end =
+	uint64_t begin = data_round_down(slot, slot->range.offset);
+	uint64_t end =
 		data_round_up(slot, slot->range.offset + slot->range.len);
-	slot->lock.exclusive = exclusive;
-	slot->lock.granted = data_lock_granted;
+
+	slot->has_blocks = data_is_unaligned(slot);
+	if (!slot->has_blocks) {
+		then(slot);
+		return;
+	}
+	slot->blocks = (struct srpi_range){ .volume = slot->file->volume,
+					    .offset = begin,
+					    .len = end - begin,
+					    .taken = data_blocks_taken };
 	slot->commands.then = then;
-	if (range_lock_take(&slot->file->locks, &slot->lock))
+	if (srpi_range_take(dev_session(slot->dev), &slot->blocks))
 		then(slot);
 }
 
@@ -160,11 +175,13 @@ void data_edges(struct slot *slot, enum srpi_op op,
 	}
 }
 
-void data_unlock(struct slot *slot)
+void data_give_blocks_back(struct slot *slot)
 {
 	/* Also after an error: part of the data may be written. */
 	tree_file_touch(slot->file);
-	range_unlock(&slot->file->locks, &slot->lock);
+	if (slot->has_blocks)
+		srpi_range_give_back(dev_session(slot->dev), &slot->blocks);
+	slot->has_blocks = false;
 }
 
 /* ---- holes ---- */
@@ -178,14 +195,14 @@ static void data_hole_zeroed(struct slot *slot)
 
 	if (open)
 		open_file_hole_zeroed(open, slot, slot->commands.err);
-	data_unlock(slot);
+	data_give_blocks_back(slot);
 	if (slot->commands.err)
 		slot->work.filled(slot);
 	else
 		data_fill_next_hole(slot);
 }
 
-static void data_hole_locked(struct slot *slot)
+static void data_zero_hole(struct slot *slot)
 {
 	space_zero(slot, data_hole_zeroed);
 }
@@ -205,7 +222,7 @@ static void data_fill_next_hole(struct slot *slot)
 	slot->range.offset = hole->begin;
 	slot->range.len = hole->end - hole->begin;
 	slot->work.discard = true;
-	data_lock(slot, /* exclusive= */ true, data_hole_locked);
+	data_take_blocks(slot, data_zero_hole);
 }
 
 void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot))
@@ -263,7 +280,7 @@ static void data_start_read(struct slot *slot, const struct fuse_read_in *in)
 
 static void data_write_done(struct slot *slot)
 {
-	data_unlock(slot);
+	data_give_blocks_back(slot);
 	if (slot->commands.err)
 		answer_error(slot, data_errno(slot->commands.err));
 	else
@@ -297,12 +314,7 @@ static void data_merge_edges(struct slot *slot)
 	data_write_blocks(slot);
 }
 
-static bool data_is_unaligned(const struct slot *slot)
-{
-	return data_begin_is_unaligned(slot) || data_end_is_unaligned(slot);
-}
-
-static void data_write_locked(struct slot *slot)
+static void data_write_range(struct slot *slot)
 {
 	if (data_is_unaligned(slot))
 		data_edges(slot, SRPI_READ, data_merge_edges);
@@ -317,7 +329,7 @@ static void data_write_filled(struct slot *slot)
 		return;
 	}
 	slot->range = slot->work.write;
-	data_lock(slot, data_is_unaligned(slot), data_write_locked);
+	data_take_blocks(slot, data_write_range);
 }
 
 /* Returns 0, 1 if there is nothing to write, or a negative errno. */

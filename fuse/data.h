@@ -51,9 +51,13 @@ static inline bool data_end_is_unaligned(const struct slot *slot)
  */
 uint8_t *data_tail_block(const struct slot *slot);
 
-/* Locks the blocks of the range, then calls @then. */
-void data_lock(struct slot *slot, bool exclusive,
-	       void (*then)(struct slot *slot));
+/*
+ * Calls @then when the blocks of the range may be changed. If the range does not begin
+ * and end at block boundaries, its blocks are read, changed and written back: no other
+ * write may change them meanwhile. Otherwise one operation changes them, which
+ * srpi_submit() orders.
+ */
+void data_take_blocks(struct slot *slot, void (*then)(struct slot *slot));
 
 /* Reads, or writes back, the blocks at the unaligned ends of the range. Then calls
  * @then; the result is in slot->commands.err. */
@@ -64,13 +68,13 @@ void data_edges(struct slot *slot, enum srpi_op op,
  * @then; the result is in slot->commands.err. */
 void data_submit(struct slot *slot, void (*then)(struct slot *slot));
 
-/* Unlocks the range, and notes that the data of the file have changed. */
-void data_unlock(struct slot *slot);
+/* The blocks of the range have changed. */
+void data_give_blocks_back(struct slot *slot);
 
 /*
  * Zeroes the ranges that the writer of slot->fh has skipped. Then calls @filled;
- * the result is in slot->commands.err. Overwrites slot->range. The caller holds
- * no lock.
+ * the result is in slot->commands.err. Overwrites slot->range. The caller has no
+ * blocks.
  */
 void data_fill_holes(struct slot *slot, void (*filled)(struct slot *slot));
 

@@ -28,7 +28,6 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "fuse/range_lock.h"
 #include "fuse/uring.h"
 #include "base/list.h"
 #include "base/reactor.h"
@@ -116,7 +115,8 @@ struct slot {
 	uint64_t arrived; /* ticks; only if the file has a meter */
 	uint64_t fh;	  /* of the open file, as the kernel has it */
 	struct byte_range range;
-	struct range_lock lock; /* on the blocks of the range */
+	struct srpi_range blocks; /* of the range, see data_take_blocks() */
+	bool has_blocks;
 	struct slot_commands commands;
 	struct slot_work work;
 };

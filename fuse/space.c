@@ -71,11 +71,11 @@ void space_zero(struct slot *slot, void (*zeroed)(struct slot *slot))
 
 static void space_fallocate_done(struct slot *slot)
 {
-	data_unlock(slot);
+	data_give_blocks_back(slot);
 	answer_error(slot, data_errno(slot->commands.err));
 }
 
-static void space_fallocate_locked(struct slot *slot)
+static void space_zero_range(struct slot *slot)
 {
 	space_zero(slot, space_fallocate_done);
 }
@@ -119,7 +119,7 @@ void space_fallocate(struct slot *slot, const struct fuse_fallocate_in *in)
 		answer_error(slot, err);
 		return;
 	}
-	data_lock(slot, /* exclusive= */ true, space_fallocate_locked);
+	data_take_blocks(slot, space_zero_range);
 }
 
 /* ---- LSEEK ---- */

@@ -57,7 +57,6 @@ static struct tree_file *tree_file_new(const struct tree *t,
 	f->read_only = t->read_only || f->info->read_only;
 	clock_gettime(CLOCK_REALTIME, &f->mtime);
 	list_init(&f->opens);
-	range_locks_init(&f->locks);
 	volume_queue_init(&f->queue);
 	tree_set_name(f);
 	return f;

@@ -17,7 +17,6 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "fuse/range_lock.h"
 #include "fuse/fair_queue.h"
 #include "fuse/allocation.h"
 #include "fuse/file_meter.h"
@@ -35,7 +34,6 @@ struct tree_file {
 	struct timespec mtime;	 /* of the last write through this mount */
 	struct list opens;	 /* struct open_file */
 	unsigned int truncating; /* those of them that have O_TRUNC */
-	struct range_locks locks;
 	struct volume_queue queue;
 	struct allocation allocation;
 	struct file_meter *meter; /* NULL: nobody reads it */

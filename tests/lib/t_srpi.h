@@ -2,13 +2,15 @@
 /*
  * A target in memory behind the srpi_* calls that rdma-fuse makes for I/O,
  * linked in place of libsrpi. It has one volume and keeps the contract: each
- * answer comes later, once, never from within srpi_submit(). It logs the
+ * answer comes later, once, never from within srpi_submit(), and writes that overlap
+ * come one after the other. It logs the
  * operations, and can hold answers and fail operations.
  */
 #ifndef TESTS_LIB_T_SRPI_H
 #define TESTS_LIB_T_SRPI_H
 
 #include "base/reactor.h"
+#include "initiator/range.h"
 #include "initiator/srp_initiator.h"
 
 #define T_SRPI_OPS 512
@@ -23,6 +25,7 @@ struct srpi_session {
 	struct srpi_session_stats stats; /* but for commands: cnt */
 	uint8_t *disk;			 /* info.size bytes */
 	uint8_t *mapped;		 /* one for each block */
+	struct ini_ranges ranges;
 
 	/* the operations: "R512@0 W1024@512 F Z4096@0 D.. E.." */
 	char log[2048];

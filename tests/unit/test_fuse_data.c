@@ -356,16 +356,16 @@ T_TEST(writes_of_one_block_take_turns)
 	rig_free(r);
 }
 
-T_TEST(whole_blocks_do_not_wait)
+T_TEST(writes_of_other_blocks_do_not_wait)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });
 	uint64_t fh = rig_open(r, O_RDWR);
 
 	r->target->hold = true;
 	rig_send_write(r, fh, 0, payload(), 512);
-	rig_send_write(r, fh, 0, payload(), 1024);
+	rig_send_write(r, fh, 512, payload(), 1024);
 	assert_false(rig_settle(r));
-	assert_string_equal(r->target->log, "W512@0 W1024@0");
+	assert_string_equal(r->target->log, "W512@0 W1024@512");
 	t_srpi_let_go(r->target);
 	rig_receive(r);
 	rig_receive(r);
