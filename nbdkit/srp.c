@@ -7,6 +7,10 @@
  * There is one session with the target, whose context belongs to one thread here.
  * nbdkit calls from many threads: each puts its I/O into a list, wakes that thread
  * and waits. Data is copied, because nbdkit's buffers are not registered memory.
+ *
+ * A client may be gone, and be back with a newer write of the same blocks, while the
+ * thread of an older one waits for a buffer or has parts of it left. So a write takes its
+ * bytes before all that, and gives them back after its last part (struct srpkit_change).
  */
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
@@ -37,9 +41,26 @@ struct srpkit_buffer {
 	void *addr;
 };
 
+/* What the thread of the session is asked for. */
+struct srpkit_task {
+	struct srpkit_task *next;
+	void (*run)(struct srpkit_task *task);
+};
+
+/* A write of one part or more, on the stack of the thread that waits for it. */
+struct srpkit_change {
+	struct srpkit_task task;
+	struct srpi_range range;
+	/* of the session's thread */
+	bool is_taken;
+	struct srpkit_io *waiting; /* for the range: the first part */
+};
+
 /* One I/O, on the stack of the thread that waits for it. */
 struct srpkit_io {
-	struct srpkit_io *next;
+	struct srpkit_task task;
+	struct srpkit_change *change; /* that it is a part of; NULL: of none */
+	bool is_last_part;
 	struct srpi_io io;
 	int res;
 	bool holes_are_zero; /* in this volume, at present */
@@ -98,11 +119,15 @@ static struct {
 	} state;
 	bool stopping;
 	char why[600];
-	struct srpkit_io *first; /* to be submitted */
-	struct srpkit_io **last;
+	struct srpkit_task *first; /* to be run */
+	struct srpkit_task **last;
+	/* Buffers are given in the order in which they are asked for: who has one
+	 * never waits for the range of one that has none. */
 	pthread_cond_t buffer_free;
 	struct srpkit_buffer buffers[BUFFER_CNT];
 	struct srpkit_buffer *free;
+	uint64_t asked; /* for buffers, ever */
+	uint64_t given;
 } srpkit = {
 	.wake_fd = -1,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -118,6 +143,8 @@ static void srpkit_done(struct srpi_io *io, int res)
 	const struct srpi_volume_info *info =
 		srpi_volume_info(srpkit.session, io->volume);
 
+	if (w->change && (w->is_last_part || res))
+		srpi_range_give_back(srpkit.session, &w->change->range);
 	pthread_mutex_lock(&srpkit.lock);
 	/* Here, and not when the client's thread runs: libsrpi reports a loss
 	 * once, and the next flush may end well before that. */
@@ -128,6 +155,35 @@ static void srpkit_done(struct srpi_io *io, int res)
 	w->is_done = true;
 	pthread_cond_signal(&w->done);
 	pthread_mutex_unlock(&srpkit.lock);
+}
+
+static void srpkit_submit(struct srpkit_task *task)
+{
+	struct srpkit_io *w = (struct srpkit_io *)task;
+	struct srpkit_change *c = w->change;
+
+	if (!c)
+		srpi_submit(srpkit.session, &w->io);
+	else if (c->is_taken)
+		srpi_range_submit(srpkit.session, &c->range, &w->io);
+	else
+		c->waiting = w;
+}
+
+static void srpkit_taken(struct srpi_range *range)
+{
+	struct srpkit_change *c = range->arg;
+
+	c->is_taken = true;
+	if (c->waiting)
+		srpkit_submit(&c->waiting->task);
+}
+
+static void srpkit_take_range(struct srpkit_task *task)
+{
+	struct srpkit_change *c = (struct srpkit_change *)task;
+
+	c->is_taken = srpi_range_take(srpkit.session, &c->range);
 }
 
 static void srpkit_state_changed(struct srpi_session *s, enum srpi_state state,
@@ -275,7 +331,7 @@ static void srpkit_forget_volumes(void)
 }
 
 /* What other threads have asked for. False: it is time to stop. */
-static bool srpkit_take(struct srpkit_io **ret_list)
+static bool srpkit_take(struct srpkit_task **ret_list)
 {
 	bool stopping;
 
@@ -294,7 +350,7 @@ static bool srpkit_turn(void)
 		{ .fd = srpi_ctx_fd(srpkit.ctx), .events = POLLIN },
 		{ .fd = srpkit.wake_fd, .events = POLLIN },
 	};
-	struct srpkit_io *list;
+	struct srpkit_task *list;
 	eventfd_t count;
 	bool go_on;
 
@@ -306,10 +362,10 @@ static bool srpkit_turn(void)
 		eventfd_read(srpkit.wake_fd, &count);
 	go_on = srpkit_take(&list);
 	while (list) {
-		struct srpkit_io *w = list;
+		struct srpkit_task *task = list;
 
-		list = w->next;
-		srpi_submit(srpkit.session, &w->io);
+		list = task->next;
+		task->run(task);
 	}
 	return go_on;
 }
@@ -352,15 +408,31 @@ static void *srpkit_main(void *arg)
 
 /* ---- for the threads of nbdkit ---- */
 
-static struct srpkit_buffer *srpkit_buffer_get(void)
+/* The lock is held. */
+static void srpkit_add(struct srpkit_task *task)
+{
+	task->next = NULL;
+	*srpkit.last = task;
+	srpkit.last = &task->next;
+}
+
+/* @c: the write that it is for, which takes its bytes; NULL: for none. */
+static struct srpkit_buffer *srpkit_buffer_get(struct srpkit_change *c)
 {
 	struct srpkit_buffer *b;
+	uint64_t turn;
 
 	pthread_mutex_lock(&srpkit.lock);
-	while (!srpkit.free)
+	if (c)
+		srpkit_add(&c->task);
+	turn = srpkit.asked++;
+	while (!srpkit.free || srpkit.given != turn)
 		pthread_cond_wait(&srpkit.buffer_free, &srpkit.lock);
+	srpkit.given++;
 	b = srpkit.free;
 	srpkit.free = b->next;
+	if (srpkit.free)
+		pthread_cond_broadcast(&srpkit.buffer_free);
 	pthread_mutex_unlock(&srpkit.lock);
 	return b;
 }
@@ -370,21 +442,21 @@ static void srpkit_buffer_put(struct srpkit_buffer *b)
 	pthread_mutex_lock(&srpkit.lock);
 	b->next = srpkit.free;
 	srpkit.free = b;
-	pthread_cond_signal(&srpkit.buffer_free);
+	pthread_cond_broadcast(&srpkit.buffer_free);
 	pthread_mutex_unlock(&srpkit.lock);
 }
 
 /* 0, or -1 after nbdkit_error(). */
 static int srpkit_run(struct srpkit_io *w, const struct srpkit_handle *h)
 {
+	w->task.run = srpkit_submit;
 	w->io.volume = h->volume;
 	w->io.mem = srpkit.mem;
 	w->io.done = srpkit_done;
 	w->io.arg = w;
 	pthread_cond_init(&w->done, NULL);
 	pthread_mutex_lock(&srpkit.lock);
-	*srpkit.last = w;
-	srpkit.last = &w->next;
+	srpkit_add(&w->task);
 	eventfd_write(srpkit.wake_fd, 1);
 	while (!w->is_done)
 		pthread_cond_wait(&w->done, &srpkit.lock);
@@ -705,7 +777,7 @@ static int srpkit_yes(void *handle)
 static int srpkit_pread(void *handle, void *buf, uint32_t count,
 			uint64_t offset, uint32_t flags)
 {
-	struct srpkit_buffer *b = srpkit_buffer_get();
+	struct srpkit_buffer *b = srpkit_buffer_get(NULL);
 	uint32_t len;
 	int res = 0;
 
@@ -724,7 +796,7 @@ static int srpkit_pread(void *handle, void *buf, uint32_t count,
 	return res;
 }
 
-static int srpkit_change(struct srpkit_io *w, struct srpkit_handle *h)
+static int srpkit_run_change(struct srpkit_io *w, struct srpkit_handle *h)
 {
 	int res;
 
@@ -737,20 +809,28 @@ static int srpkit_change(struct srpkit_io *w, struct srpkit_handle *h)
 static int srpkit_pwrite(void *handle, const void *buf, uint32_t count,
 			 uint64_t offset, uint32_t flags)
 {
-	struct srpkit_buffer *b = srpkit_buffer_get();
+	const struct srpkit_handle *h = handle;
+	struct srpkit_change c = { .task.run = srpkit_take_range,
+				   .range.volume = h->volume,
+				   .range.offset = offset,
+				   .range.len = count,
+				   .range.taken = srpkit_taken,
+				   .range.arg = &c };
+	struct srpkit_buffer *b = srpkit_buffer_get(&c);
 	uint32_t len;
 	int res = 0;
 
 	for (uint32_t at = 0; at < count && !res; at += len) {
-		struct srpkit_io w = { .io.op = SRPI_WRITE };
+		struct srpkit_io w = { .change = &c, .io.op = SRPI_WRITE };
 
 		len = count - at < BUFFER_LEN ? count - at : BUFFER_LEN;
+		w.is_last_part = at + len == count;
 		memcpy(b->addr, (const char *)buf + at, len);
 		w.io.offset = offset + at;
 		w.io.len = len;
 		w.io.buf = b->addr;
 		w.io.fua = flags & NBDKIT_FLAG_FUA;
-		res = srpkit_change(&w, handle);
+		res = srpkit_run_change(&w, handle);
 	}
 	srpkit_buffer_put(b);
 	return res;
@@ -778,7 +858,7 @@ static int srpkit_trim(void *handle, uint32_t count, uint64_t offset,
 	struct srpkit_io w = { .io.op = SRPI_DISCARD,
 			       .io.offset = offset,
 			       .io.len = count };
-	int res = srpkit_change(&w, handle);
+	int res = srpkit_run_change(&w, handle);
 
 	/* SCSI knows no FUA of UNMAP. */
 	if (!res && (flags & NBDKIT_FLAG_FUA))
@@ -795,7 +875,7 @@ static int srpkit_zero(void *handle, uint32_t count, uint64_t offset,
 			       .io.fua = flags & NBDKIT_FLAG_FUA,
 			       .io.discard = flags & NBDKIT_FLAG_MAY_TRIM };
 
-	return srpkit_change(&w, handle);
+	return srpkit_run_change(&w, handle);
 }
 
 static uint32_t srpkit_extent_type(const struct srpkit_io *w)

@@ -664,6 +664,70 @@ T_TEST(many_threads)
 	in_child(run_threads, NULL);
 }
 
+/* ---- a client that is gone, and back with a newer write ---- */
+
+static uint8_t older[3 * MIB];
+
+static void *older_main(void *h)
+{
+	T_MUST(!world.plugin->pwrite(h, older, sizeof(older), 0, 0));
+	return NULL;
+}
+
+static void *newer_main(void *h)
+{
+	T_MUST(!world.plugin->pwrite(h, buf, BLOCK, 2 * MIB, 0));
+	return NULL;
+}
+
+static void hold(struct srpi_session *s)
+{
+	s->hold = true;
+}
+
+/* How many writes the target has, or has to wait with. */
+static unsigned int writes_seen;
+
+static void look_at_writes(struct srpi_session *s)
+{
+	writes_seen = s->cnt + s->ranges.waiting;
+}
+
+static void await_writes(unsigned int cnt)
+{
+	do
+		t_srpi_run(world.target, look_at_writes);
+	while (writes_seen < cnt);
+}
+
+/* The first part of the older write is under way when the newer one comes. */
+static void write_of_one_that_comes_back(const void *arg)
+{
+	void *a = start_io();
+	void *b = world.plugin->open(0);
+	pthread_t threads[2];
+
+	memset(older, 'a', sizeof(older));
+	memset(buf, 'b', BLOCK);
+	t_srpi_run(world.target, hold);
+	T_MUST(!pthread_create(&threads[0], NULL, older_main, a));
+	await_writes(1);
+	T_MUST(!pthread_create(&threads[1], NULL, newer_main, b));
+	await_writes(2);
+	t_srpi_run(world.target, t_srpi_let_go);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	T_MUST(!memcmp(world.target->disk + 2 * MIB, buf, BLOCK));
+	world.plugin->close(a);
+	world.plugin->close(b);
+	stop();
+}
+
+T_TEST(older_write_does_not_replace_a_newer_one)
+{
+	in_child(write_of_one_that_comes_back, NULL);
+}
+
 static void change_state(struct srpi_session *s)
 {
 	const struct srpi_options *o = &t_srpi_login.options;
