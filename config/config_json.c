@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/size.h"
 #include "config/config_path.h"
 #include "config/config_volume.h"
@@ -159,21 +158,9 @@ static json_t *config_check_one(const struct option_row *row,
 				const json_t *value, struct target_options *opt,
 				const char *place, struct config_fault *fault)
 {
-	_cleanup_free_ char *spec = NULL;
-	struct error e;
-	json_t *vol;
-
 	if (row->keys != &volume_option_table)
 		return config_check_value(row, value, opt, place, fault);
-	vol = config_check_volume(value, place, fault);
-	if (!vol)
-		return NULL;
-	spec = config_volume_spec(vol);
-	if (spec && option_set(row, OPTION_SPEC, opt, spec, &e))
-		return vol;
-	config_refuse(fault, place, "%s", spec ? e.text : "out of memory");
-	json_decref(vol);
-	return NULL;
+	return config_check_volume(value, place, /* ret_spec= */ NULL, fault);
 }
 
 /* A volume with rules of its own may have the LUN of another one. */
@@ -221,6 +208,9 @@ static bool config_check_pair(json_t *list, size_t i, size_t k,
 
 static bool config_check_volumes(json_t *list, struct config_fault *fault)
 {
+	if (json_array_size(list) > LUNS_MAX)
+		return config_refuse(fault, "backing", "more than %d volumes",
+				     LUNS_MAX);
 	for (size_t k = 1; k < json_array_size(list); k++) {
 		for (size_t i = 0; i < k; i++) {
 			if (!config_check_pair(list, i, k, fault))
@@ -342,19 +332,29 @@ json_t *config_check(const json_t *from, struct config_fault *fault)
 
 /* ---- to and from options ---- */
 
+static bool config_store_volume(const json_t *vol, struct target_options *opt,
+				struct config_fault *fault)
+{
+	struct volume_spec spec;
+	json_t *is = config_check_volume(vol, "backing", &spec, fault);
+	struct error e;
+
+	json_decref(is);
+	return is && (target_options_add_backing(
+			      opt, &spec, config_get_text(vol, "store"), &e) ||
+		      config_refuse(fault, "backing", "%s", e.text));
+}
+
 static bool config_store_one(const struct option_row *row, const json_t *value,
 			     struct target_options *opt,
 			     struct config_fault *fault)
 {
-	_cleanup_free_ char *spec = row->keys == &volume_option_table
-					    ? config_volume_spec(value)
-					    : NULL;
-	const char *given = spec ? spec : json_string_value(value);
+	const char *given = json_string_value(value);
 	char number[32];
 	struct error e;
 
-	if (row->keys == &volume_option_table && !spec)
-		return config_no_memory(fault);
+	if (row->keys == &volume_option_table)
+		return config_store_volume(value, opt, fault);
 	snprintf(number, sizeof(number), "%lld",
 		 (long long)json_integer_value(value));
 	if (json_is_integer(value))
@@ -392,13 +392,21 @@ static json_t *config_texts(const char *const *texts, unsigned int cnt)
 	return list;
 }
 
-static json_t *config_volumes(const struct target_options *opt)
+static json_t *config_volumes(const struct target_options *opt,
+			      const json_t *of_file)
 {
-	json_t *list = json_array();
+	json_t *list = of_file ? json_copy((json_t *)(uintptr_t)of_file)
+			       : json_array();
+	struct config_fault ignored;
 
-	for (unsigned int i = 0; list && i < opt->backing_cnt; i++)
+	for (size_t i = json_array_size(list); i < opt->backing_cnt; i++) {
+		json_t *spec = json_string(opt->backing_texts[i]);
+
 		json_array_append_new(
-			list, config_volume_from_spec(opt->backing_texts[i]));
+			list,
+			config_check_volume(spec, "backing", NULL, &ignored));
+		json_decref(spec);
+	}
 	return list;
 }
 
@@ -421,7 +429,7 @@ static json_t *config_scalar(const struct option_row *row, const void *opt,
 	return json_string(given);
 }
 
-json_t *config_of_options(const struct target_options *opt)
+json_t *config_of_options(const struct target_options *opt, const json_t *file)
 {
 	const struct option_table *t = &target_option_table;
 	struct target_options *at_first = calloc(1, sizeof(*at_first));
@@ -448,7 +456,9 @@ json_t *config_of_options(const struct target_options *opt)
 			to, "allow",
 			config_texts(opt->allow_texts, opt->allow.cnt));
 	if (to && opt->backing_cnt)
-		json_object_set_new(to, "backing", config_volumes(opt));
+		json_object_set_new(
+			to, "backing",
+			config_volumes(opt, json_object_get(file, "backing")));
 	if (to && config_make_absolute(to, NULL)) {
 		json_decref(to);
 		return NULL;

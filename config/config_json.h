@@ -48,8 +48,10 @@ static inline const char *config_get_text(const json_t *owner, const char *key)
 /* The canonical form of @from, to be freed by json_decref(). NULL: refused. */
 json_t *config_check(const json_t *from, struct config_fault *fault);
 
-/* The same for one volume, which is at @place. */
+/* The same for one volume, which is at @place. Stores what it says in @ret_spec, which may
+ * be NULL. */
 json_t *config_check_volume(const json_t *from, const char *place,
+			    struct volume_spec *ret_spec,
 			    struct config_fault *fault);
 
 /*
@@ -60,11 +62,8 @@ bool config_store(const json_t *config, struct target_options *opt,
 		  struct config_fault *fault);
 
 /* The values of @opt that differ from the defaults, in canonical form, with absolute paths.
- * NULL: no memory. */
-json_t *config_of_options(const struct target_options *opt);
-
-/* The SPEC of a canonical volume, to be freed. NULL: no memory. */
-char *config_volume_spec(const json_t *vol);
+ * Its first volumes are those of @file, which config_store() has stored. NULL: no memory. */
+json_t *config_of_options(const struct target_options *opt, const json_t *file);
 
 /* Fills in @fault; returns false. */
 bool config_refuse(struct config_fault *fault, const char *place,

@@ -13,247 +13,6 @@
 #define CONFIG_PLUGIN	  "plugin"
 #define CONFIG_LAYER	  "layer"
 
-/* ---- objects to SPECs ---- */
-
-/* A SPEC that is written piece by piece. */
-struct config_spec {
-	FILE *out;
-	char *text;
-	size_t len;
-	struct config_fault *fault; /* NULL: it is canonical: not checked */
-};
-
-static void spec_put(struct config_spec *s, const char *text)
-{
-	for (; *text; text++)
-		fprintf(s->out, "%s%c",
-			*text == ',' || *text == '\\' ? "\\" : "", *text);
-}
-
-static bool spec_try(const char *text, const char *place,
-		     struct config_fault *fault)
-{
-	struct volume_spec *parsed = malloc(sizeof(*parsed));
-	struct error e;
-	bool good = parsed && volume_spec_parse(text, parsed, &e);
-
-	if (!good)
-		config_refuse(fault, place, "%s",
-			      parsed ? e.text : "out of memory");
-	free(parsed);
-	return good;
-}
-
-/* @value: NULL: there is none. What there is so far is parsed, so that an error has
- * @place. */
-static bool spec_add(struct config_spec *s, const char *key, const char *value,
-		     const char *place)
-{
-	if (s->len)
-		fputc(',', s->out);
-	spec_put(s, key);
-	if (value) {
-		fputc('=', s->out);
-		spec_put(s, value);
-	}
-	fflush(s->out);
-	return !s->fault || spec_try(s->text, place, s->fault);
-}
-
-#define CONFIG_NUMBER_SIZE 32
-
-/* Plugins get texts. *ret_text: NULL: the parameter has no value. */
-static bool config_parameter(const char *key, const json_t *value,
-			     char number[static CONFIG_NUMBER_SIZE],
-			     const char **ret_text, const char *place,
-			     struct config_fault *fault)
-{
-	char at[CONFIG_PLACE_SIZE];
-
-	snprintf(at, sizeof(at), "%.100s.parameters.%.60s", place, key);
-	snprintf(number, CONFIG_NUMBER_SIZE, "%lld",
-		 (long long)json_integer_value(value));
-	*ret_text = json_is_integer(value) ? number : json_string_value(value);
-	if (option_find(&volume_option_table, OPTION_SPEC, key, strlen(key)))
-		return config_refuse(fault, at,
-				     "'%s' is an option of volumes, and no "
-				     "parameter of a plugin",
-				     key);
-	if (json_is_null(value))
-		return config_refuse(fault, at,
-				     "parameter '%.64s' is given twice, or "
-				     "null",
-				     key);
-	if (!*key || strchr(key, '=') || (!*ret_text && !json_is_true(value)))
-		return config_refuse(fault, at,
-				     "parameter '%.64s' is not a text or a "
-				     "number",
-				     key);
-	return true;
-}
-
-static bool config_is_parameters(const json_t *parameters, const char *place,
-				 struct config_fault *fault)
-{
-	return json_is_object(parameters) ||
-	       config_refuse(fault, place,
-			     "'parameters' is not an object: "
-			     "{\"KEY\": \"VALUE\", ...}");
-}
-
-/* @owner is the volume, or a layer. */
-static bool spec_add_parameters(struct config_spec *s, const json_t *owner,
-				const char *place)
-{
-	json_t *parameters = json_object_get(owner, CONFIG_PARAMETERS);
-	char number[CONFIG_NUMBER_SIZE];
-	const char *key;
-	const char *text;
-	json_t *value;
-
-	if (parameters && !config_is_parameters(parameters, place, s->fault))
-		return false;
-	json_object_foreach(parameters, key, value) {
-		if (!config_parameter(key, value, number, &text, place,
-				      s->fault) ||
-		    !spec_add(s, key, text, place))
-			return false;
-	}
-	return true;
-}
-
-static bool spec_add_layer(struct config_spec *s, const json_t *layer,
-			   const char *place)
-{
-	const json_t *plugin = json_is_object(layer)
-				       ? json_object_get(layer, CONFIG_PLUGIN)
-				       : layer;
-	size_t known = !!plugin + !!json_object_get(layer, CONFIG_PARAMETERS);
-
-	if (!json_is_string(plugin) ||
-	    (json_is_object(layer) && json_object_size(layer) != known))
-		return config_refuse(s->fault, place,
-				     "'layer' is not the name of a plugin, or "
-				     "{\"plugin\": NAME, \"parameters\": "
-				     "{...}}");
-	return spec_add(s, CONFIG_LAYER, json_string_value(plugin), place) &&
-	       spec_add_parameters(s, layer, place);
-}
-
-static bool spec_add_value(struct config_spec *s, const struct option_row *row,
-			   const json_t *value, const char *place)
-{
-	char text[CONFIG_VALUE_SIZE];
-
-	if (!strcmp(row->name, CONFIG_LAYER))
-		return spec_add_layer(s, value, place);
-	if (row->type == OPTION_FLAG && json_is_false(value))
-		return true;
-	return config_value_text(row, value, text, place, s->fault) &&
-	       spec_add(s, row->name, row->type == OPTION_FLAG ? NULL : text,
-			place);
-}
-
-static bool spec_add_key(struct config_spec *s, const char *key,
-			 const json_t *value, const char *place)
-{
-	const struct option_row *row = option_find(
-		&volume_option_table, OPTION_SPEC, key, strlen(key));
-	char at[CONFIG_PLACE_SIZE + 32];
-	bool good = true;
-	json_t *list;
-	json_t *one;
-	size_t i;
-
-	if (!row)
-		return config_refuse_key(s->fault, place, &volume_option_table,
-					 key);
-	if (!row->again || !json_is_array(value))
-		return spec_add_value(s, row, value, place);
-	list = config_elements(row, value);
-	json_array_foreach(list, i, one) {
-		snprintf(at, sizeof(at), "%s[%zu]", place, i);
-		good = good && spec_add_value(s, row, one, at);
-	}
-	json_decref(list);
-	return good;
-}
-
-static bool spec_add_volume(struct config_spec *s, const json_t *vol,
-			    const char *place)
-{
-	const json_t *store = json_object_get(vol, CONFIG_STORE);
-	char at[CONFIG_PLACE_SIZE];
-	const char *key;
-	json_t *value;
-
-	if (!json_is_string(store))
-		return config_refuse(s->fault, place,
-				     "a volume needs 'store': a path, "
-				     "\"ram:SIZE\", \"null:SIZE\" or "
-				     "\"PLUGIN:LOCATION\"");
-	/* Parameters belong to the plugin before them. */
-	if (!spec_add(s, json_string_value(store), NULL, place) ||
-	    !spec_add_parameters(s, vol, place))
-		return false;
-	json_object_foreach((json_t *)(uintptr_t)vol, key, value) {
-		if (!strcmp(key, CONFIG_STORE) ||
-		    !strcmp(key, CONFIG_PARAMETERS))
-			continue;
-		snprintf(at, sizeof(at), "%.120s.%.60s", place, key);
-		if (!spec_add_key(s, key, value, at))
-			return false;
-	}
-	return true;
-}
-
-/* The SPEC of @vol, to be freed. NULL: refused, or no memory. */
-static char *config_spec_of(const json_t *vol, const char *place,
-			    struct config_fault *fault)
-{
-	struct config_spec s = { .fault = fault };
-	bool good;
-
-	s.out = open_memstream(&s.text, &s.len);
-	if (!s.out) {
-		if (fault)
-			config_refuse(fault, place, "out of memory");
-		return NULL;
-	}
-	good = spec_add_volume(&s, vol, place);
-	if (fclose(s.out) == 0 && good)
-		return s.text;
-	free(s.text);
-	return NULL;
-}
-
-char *config_volume_spec(const json_t *vol)
-{
-	return config_spec_of(vol, "", /* fault= */ NULL);
-}
-
-/* ---- SPECs to objects ---- */
-
-static json_t *config_piece_value(const struct option_row *row,
-				  const char *value)
-{
-	struct volume_spec *spec;
-	json_t *is;
-
-	if (!value)
-		return json_true();
-	if (row->type != OPTION_NUMBER && row->type != OPTION_SIZE)
-		return json_string(value);
-	spec = calloc(1, sizeof(*spec));
-	if (!spec)
-		return NULL;
-	is = option_set(row, OPTION_SPEC, spec, value, NULL)
-		     ? config_canonical(row, spec, value)
-		     : json_string(value);
-	free(spec);
-	return is;
-}
-
 /* Finds the object with @name, or adds it. */
 static json_t *config_get_or_make(json_t *in, const char *name,
 				  json_t *(*make)(void))
@@ -265,6 +24,236 @@ static json_t *config_get_or_make(json_t *in, const char *name,
 	json_object_set_new(in, name, make());
 	return json_object_get(in, name);
 }
+
+/* ---- parameters of plugins ---- */
+
+/* Its canonical form: a text, or true without a value. NULL: refused. */
+static json_t *config_parameter(const char *key, const json_t *value,
+				const char *place, struct config_fault *fault)
+{
+	char at[CONFIG_PLACE_SIZE];
+
+	snprintf(at, sizeof(at), "%.100s.parameters.%.60s", place, key);
+	if (option_find(&volume_option_table, OPTION_SPEC, key, strlen(key)))
+		config_refuse(fault, at,
+			      "'%s' is an option of volumes, and no parameter "
+			      "of a plugin",
+			      key);
+	else if (json_is_null(value))
+		config_refuse(fault, at,
+			      "parameter '%.64s' is given twice, or null", key);
+	else if (*key && !strchr(key, '=') && json_is_integer(value))
+		return json_sprintf("%lld",
+				    (long long)json_integer_value(value));
+	else if (*key && !strchr(key, '=') &&
+		 (json_is_string(value) || json_is_true(value)))
+		return json_copy((json_t *)(uintptr_t)value);
+	else
+		config_refuse(fault, at,
+			      "parameter '%.64s' is not a text or a number",
+			      key);
+	return NULL;
+}
+
+json_t *config_check_plugin(const json_t *parameters, const char *place,
+			    struct config_fault *fault)
+{
+	json_t *to = json_object();
+	bool good = json_is_object(parameters) ||
+		    config_refuse(fault, place,
+				  "'parameters' is not an object: {\"KEY\": "
+				  "\"VALUE\", ...}");
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)parameters, key, value) {
+		json_t *is = config_parameter(key, value, place, fault);
+
+		good = is && !json_object_set_new(to, key, is);
+		if (!good)
+			break;
+	}
+	if (good)
+		return to;
+	json_decref(to);
+	return NULL;
+}
+
+/* ---- volumes ---- */
+
+/* A volume that is read. */
+struct config_reader {
+	struct volume_spec *spec;
+	json_t *to; /* its canonical form */
+	struct config_fault *fault;
+};
+
+static bool read_store(struct config_reader *r, const json_t *vol,
+		       const char *place)
+{
+	const char *store = config_get_text(vol, CONFIG_STORE);
+	struct error e;
+
+	if (!store)
+		return config_refuse(r->fault, place,
+				     "a volume needs 'store': a path, "
+				     "\"ram:SIZE\", \"null:SIZE\" or "
+				     "\"PLUGIN:LOCATION\"");
+	json_object_set_new(r->to, CONFIG_STORE, json_string(store));
+	return volume_spec_begin(r->spec, store, &e) ||
+	       config_refuse(r->fault, place, "%s", e.text);
+}
+
+/* @owner is the volume, or a layer, and @to its canonical form. */
+static bool read_parameters(struct config_reader *r, const json_t *owner,
+			    json_t *to, const char *place)
+{
+	const json_t *given = json_object_get(owner, CONFIG_PARAMETERS);
+	json_t *parameters =
+		given ? config_check_plugin(given, place, r->fault) : NULL;
+	bool good = parameters || !given;
+	struct error e;
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(parameters, key, value) {
+		good = volume_spec_add_parameter(
+			       r->spec, key, json_string_value(value), &e) ||
+		       config_refuse(r->fault, place, "%s", e.text);
+		if (!good)
+			break;
+	}
+	if (json_object_size(parameters))
+		json_object_set(to, CONFIG_PARAMETERS, parameters);
+	json_decref(parameters);
+	return good;
+}
+
+static bool read_set(struct config_reader *r, const struct option_row *row,
+		     const char *text, const char *place)
+{
+	struct error e;
+
+	return option_set(row, OPTION_SPEC, r->spec, text, &e) ||
+	       config_refuse(r->fault, place, "%s", e.text);
+}
+
+static bool read_layer(struct config_reader *r, const struct option_row *row,
+		       const json_t *layer, const char *place)
+{
+	const json_t *plugin = json_is_object(layer)
+				       ? json_object_get(layer, CONFIG_PLUGIN)
+				       : layer;
+	size_t known = !!plugin + !!json_object_get(layer, CONFIG_PARAMETERS);
+	json_t *to;
+
+	if (!json_is_string(plugin) ||
+	    (json_is_object(layer) && json_object_size(layer) != known))
+		return config_refuse(r->fault, place,
+				     "'layer' is not the name of a plugin, or "
+				     "{\"plugin\": NAME, \"parameters\": "
+				     "{...}}");
+	to = json_pack("{ss}", CONFIG_PLUGIN, json_string_value(plugin));
+	json_array_append_new(
+		config_get_or_make(r->to, CONFIG_LAYER, json_array), to);
+	return read_set(r, row, json_string_value(plugin), place) &&
+	       read_parameters(r, layer, to, place);
+}
+
+static json_t *read_canonical(const struct config_reader *r,
+			      const struct option_row *row, const char *text)
+{
+	if (row->type == OPTION_FLAG)
+		return json_true();
+	if (row->type == OPTION_NUMBER || row->type == OPTION_SIZE)
+		return config_canonical(row, r->spec, text);
+	return json_string(text);
+}
+
+static bool read_value(struct config_reader *r, const struct option_row *row,
+		       const json_t *value, const char *place)
+{
+	char text[CONFIG_VALUE_SIZE];
+	json_t *is;
+
+	if (!strcmp(row->name, CONFIG_LAYER))
+		return read_layer(r, row, value, place);
+	if (!config_value_text(row, value, text, place, r->fault))
+		return false;
+	if (json_is_false(value))
+		return true;
+	if (!read_set(r, row, row->type == OPTION_FLAG ? NULL : text, place))
+		return false;
+	is = read_canonical(r, row, text);
+	if (row->again)
+		json_array_append(
+			config_get_or_make(r->to, row->name, json_array), is);
+	else if (!config_is_default(row, is))
+		json_object_set(r->to, row->name, is);
+	json_decref(is);
+	return true;
+}
+
+static bool read_key(struct config_reader *r, const char *key,
+		     const json_t *value, const char *place)
+{
+	const struct option_row *row = option_find(
+		&volume_option_table, OPTION_SPEC, key, strlen(key));
+	char at[CONFIG_PLACE_SIZE + 32];
+	bool good = true;
+	json_t *list;
+	json_t *one;
+	size_t i;
+
+	if (!row)
+		return config_refuse_key(r->fault, place, &volume_option_table,
+					 key);
+	if (!row->again || !json_is_array(value))
+		return read_value(r, row, value, place);
+	list = config_elements(row, value);
+	json_array_foreach(list, i, one) {
+		snprintf(at, sizeof(at), "%s[%zu]", place, i);
+		good = good && read_value(r, row, one, at);
+	}
+	json_decref(list);
+	return good;
+}
+
+static bool read_volume(struct config_reader *r, const json_t *vol,
+			const char *place)
+{
+	char at[CONFIG_PLACE_SIZE];
+	const char *key;
+	json_t *value;
+
+	/* Parameters belong to the plugin before them. */
+	if (!read_store(r, vol, place) ||
+	    !read_parameters(r, vol, r->to, place))
+		return false;
+	json_object_foreach((json_t *)(uintptr_t)vol, key, value) {
+		if (!strcmp(key, CONFIG_STORE) ||
+		    !strcmp(key, CONFIG_PARAMETERS))
+			continue;
+		snprintf(at, sizeof(at), "%.120s.%.60s", place, key);
+		if (!read_key(r, key, value, at))
+			return false;
+	}
+	return true;
+}
+
+static json_t *config_read_volume(const json_t *vol, const char *place,
+				  struct volume_spec *spec,
+				  struct config_fault *fault)
+{
+	struct config_reader r = { spec, json_object(), fault };
+
+	if (read_volume(&r, vol, place))
+		return r.to;
+	json_decref(r.to);
+	return NULL;
+}
+
+/* ---- SPECs ---- */
 
 /* @owner is the volume, or the last layer. */
 static void config_take_parameter(json_t *owner, const char *key,
@@ -285,7 +274,6 @@ static json_t *config_take_piece(json_t *vol, json_t *owner, char *piece)
 	char *value = strchr(piece, '=');
 	const struct option_row *row;
 	json_t *list;
-	json_t *one;
 
 	if (value)
 		*value++ = '\0';
@@ -296,10 +284,8 @@ static json_t *config_take_piece(json_t *vol, json_t *owner, char *piece)
 		return owner;
 	}
 	if (!row->again) {
-		one = config_piece_value(row, value);
-		if (!config_is_default(row, one))
-			json_object_set(vol, row->name, one);
-		json_decref(one);
+		json_object_set_new(vol, row->name,
+				    value ? json_string(value) : json_true());
 		return owner;
 	}
 	list = config_get_or_make(vol, row->name, json_array);
@@ -311,7 +297,8 @@ static json_t *config_take_piece(json_t *vol, json_t *owner, char *piece)
 	return json_array_get(list, json_array_size(list) - 1);
 }
 
-json_t *config_volume_from_spec(const char *spec)
+/* Of a SPEC that volume_spec_parse() takes. NULL: no memory. */
+static json_t *config_split_spec(const char *spec)
 {
 	const size_t len = strlen(spec) + 1;
 	_cleanup_free_ char *piece = malloc(len);
@@ -329,53 +316,37 @@ json_t *config_volume_from_spec(const char *spec)
 	return vol;
 }
 
-/* ---- checking ---- */
-
-json_t *config_check_plugin(const json_t *parameters, const char *place,
-			    struct config_fault *fault)
+static json_t *config_read_spec(const char *text, const char *place,
+				struct volume_spec *spec,
+				struct config_fault *fault)
 {
-	char number[CONFIG_NUMBER_SIZE];
-	json_t *to = json_object();
-	const char *key;
-	const char *text;
-	json_t *value;
-	bool good = config_is_parameters(parameters, place, fault);
-
-	json_object_foreach((json_t *)(uintptr_t)parameters, key, value) {
-		good = config_parameter(key, value, number, &text, place,
-					fault);
-		if (!good)
-			break;
-		json_object_set_new(to, key,
-				    text ? json_string(text) : json_true());
-	}
-	if (good)
-		return to;
-	json_decref(to);
-	return NULL;
-}
-
-/* An object is written as a SPEC, which is its canonical form in other words. */
-json_t *config_check_volume(const json_t *from, const char *place,
-			    struct config_fault *fault)
-{
-	const char *given = json_string_value(from);
-	_cleanup_free_ char *spec = NULL;
+	struct error e;
 	json_t *vol;
 	json_t *to;
 
-	if (json_is_object(from)) {
-		spec = config_spec_of(from, place, fault);
-		return spec ? config_volume_from_spec(spec) : NULL;
-	}
-	if (!given)
-		config_refuse(fault, place,
-			      "a volume is a SPEC, or an object: {\"store\": "
-			      "...}");
-	if (!given || !spec_try(given, place, fault))
+	if (!volume_spec_parse(text, spec, &e)) {
+		config_refuse(fault, place, "%s", e.text);
 		return NULL;
-	vol = config_volume_from_spec(given);
-	to = vol ? config_check_volume(vol, place, fault) : NULL;
+	}
+	vol = config_split_spec(text);
+	to = config_read_volume(vol, place, spec, fault);
 	json_decref(vol);
 	return to;
+}
+
+json_t *config_check_volume(const json_t *from, const char *place,
+			    struct volume_spec *ret_spec,
+			    struct config_fault *fault)
+{
+	struct volume_spec own;
+	struct volume_spec *spec = ret_spec ? ret_spec : &own;
+
+	if (json_is_object(from))
+		return config_read_volume(from, place, spec, fault);
+	if (json_is_string(from))
+		return config_read_spec(json_string_value(from), place, spec,
+					fault);
+	config_refuse(fault, place,
+		      "a volume is a SPEC, or an object: {\"store\": ...}");
+	return NULL;
 }

@@ -5,9 +5,6 @@
 
 #include "config/config_json.h"
 
-/* The canonical form of a SPEC that volume_spec_parse() takes. NULL: no memory. */
-json_t *config_volume_from_spec(const char *spec);
-
 /* The canonical form of the parameters of a plugin, which are at @place. NULL:
  * refused. */
 json_t *config_check_plugin(const json_t *parameters, const char *place,

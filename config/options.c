@@ -19,41 +19,33 @@
 
 /* ---- options that need a function ---- */
 
-/* Makes room for one more backing. */
-static bool target_options_grow(struct target_options *opt)
+bool target_options_add_backing(struct target_options *opt,
+				const struct volume_spec *spec,
+				const char *text, struct error *e)
 {
-	struct volume_spec *backings = reallocarray(
-		opt->backings, opt->backing_cnt + 1, sizeof(*backings));
-	char **texts;
+	unsigned int cnt = opt->backing_cnt;
+	void *specs;
+	void *texts;
 
-	if (!backings)
-		return false;
-	opt->backings = backings;
-	texts = reallocarray(opt->backing_texts, opt->backing_cnt + 1,
-			     sizeof(*texts));
-	if (!texts)
-		return false;
-	opt->backing_texts = texts;
+	if (cnt == LUNS_MAX)
+		return error_refuse(e, "more than %d volumes", LUNS_MAX);
+	specs = reallocarray(opt->backings, cnt + 1, sizeof(*spec));
+	opt->backings = specs ? specs : opt->backings;
+	texts = reallocarray(opt->backing_texts, cnt + 1, sizeof(char *));
+	opt->backing_texts = texts ? texts : opt->backing_texts;
+	if (!specs || !texts || !(opt->backing_texts[cnt] = strdup(text)))
+		return error_refuse(e, "out of memory");
+	opt->backings[opt->backing_cnt++] = *spec;
 	return true;
 }
 
 static bool target_option_backing(void *options, const struct option_row *row,
 				  const char *value, struct error *e)
 {
-	struct target_options *opt = options;
-	unsigned int cnt = opt->backing_cnt;
+	struct volume_spec spec;
 
-	if (cnt == LUNS_MAX)
-		return error_refuse(e, "more than 256 volumes");
-	if (!target_options_grow(opt))
-		return error_refuse(e, "out of memory");
-	if (!volume_spec_parse(value, &opt->backings[cnt], e))
-		return false;
-	opt->backing_texts[cnt] = strdup(value);
-	if (!opt->backing_texts[cnt])
-		return error_refuse(e, "out of memory");
-	opt->backing_cnt++;
-	return true;
+	return volume_spec_parse(value, &spec, e) &&
+	       target_options_add_backing(options, &spec, value, e);
 }
 
 static bool target_option_check_plugin(void *options,

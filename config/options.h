@@ -46,7 +46,7 @@ struct target_options {
 	const char *listen_texts[OPTIONS_LISTENS_MAX]; /* as given; borrowed */
 	unsigned int listen_cnt;		       /* 0: the default */
 	struct volume_spec *backings;
-	char **backing_texts; /* as given */
+	char **backing_texts; /* as given; of a file: the store */
 	unsigned int backing_cnt;
 	unsigned int threads;
 	bool threads_given;   /* else the number of processors and --buffers
@@ -86,6 +86,11 @@ extern const struct option_table target_option_table;
  * target_options_free(). */
 void target_options_init(struct target_options *opt);
 void target_options_free(struct target_options *opt);
+
+/* Copies @spec and @text. False: refused. */
+bool target_options_add_backing(struct target_options *opt,
+				const struct volume_spec *spec,
+				const char *text, struct error *e);
 
 /* Bytes of the arena of each thread: the largest power of two that fits. */
 size_t options_arena_len(const struct target_options *opt);

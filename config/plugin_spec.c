@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "config/plugin_spec.h"
 
-#include <string.h>
+#include <stdio.h>
 
-bool plugin_spec_add(struct plugin_spec *spec, const char *arg)
+bool plugin_spec_add(struct plugin_spec *spec, const char *key,
+		     const char *value)
 {
-	size_t len = strlen(arg) + 1;
+	size_t left = sizeof(spec->args) - spec->args_len;
+	int len = snprintf(spec->args + spec->args_len, left, "%s%s%s", key,
+			   value ? "=" : "", value ? value : "");
 
-	if (len > sizeof(spec->args) - spec->args_len)
+	if (len < 0 || (size_t)len >= left)
 		return false;
-	memcpy(spec->args + spec->args_len, arg, len);
-	spec->args_len += len;
+	spec->args_len += (size_t)len + 1;
 	return true;
 }

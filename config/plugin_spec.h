@@ -14,7 +14,8 @@ struct plugin_spec {
 	size_t args_len;
 };
 
-/* Adds "KEY=VALUE" or "KEY". False: too long. */
-bool plugin_spec_add(struct plugin_spec *spec, const char *arg);
+/* Adds "KEY=VALUE", or @key alone if @value is NULL. False: too long. */
+bool plugin_spec_add(struct plugin_spec *spec, const char *key,
+		     const char *value);
 
 #endif

@@ -261,29 +261,29 @@ static struct plugin_spec *spec_last_plugin(struct volume_spec *spec)
 	return *spec->plugin.name ? &spec->plugin : NULL;
 }
 
-/* @piece is not an option of volumes, but may be a parameter of a plugin. */
-static bool spec_set_param(struct parse *p, const char *piece)
+bool volume_spec_add_parameter(struct volume_spec *spec, const char *key,
+			       const char *value, struct error *e)
 {
-	struct plugin_spec *plugin = spec_last_plugin(p->spec);
-	size_t len = strcspn(piece, "=");
+	struct plugin_spec *plugin = spec_last_plugin(spec);
+	size_t len = strcspn(key, "=");
 	const struct option_row *nearest;
 	char names[OPTION_TEXT_SIZE];
 
 	if (plugin)
-		return plugin_spec_add(plugin, piece) ||
-		       error_refuse(p->e,
+		return plugin_spec_add(plugin, key, value) ||
+		       error_refuse(e,
 				    "the parameters of plugin %s are too long",
 				    plugin->name);
-	nearest = option_nearest(&volume_option_table, piece, len);
+	nearest = option_nearest(&volume_option_table, key, len);
 	if (nearest)
-		return error_refuse(
-			p->e, "no option '%.*s'; did you mean %s%s?", (int)len,
-			piece, nearest->name, nearest->value ? "=" : "");
+		return error_refuse(e, "no option '%.*s'; did you mean %s%s?",
+				    (int)len, key, nearest->name,
+				    nearest->value ? "=" : "");
 	option_names_text(&volume_option_table, names, sizeof(names));
-	return error_refuse(p->e,
+	return error_refuse(e,
 			    "no option '%.*s'; there are %s (a comma in a path "
 			    "is \\,)",
-			    (int)len, piece, names);
+			    (int)len, key, names);
 }
 
 static bool spec_set_option(struct parse *p, const char *piece)
@@ -294,7 +294,8 @@ static bool spec_set_option(struct parse *p, const char *piece)
 	size_t i = row ? (size_t)(row - volume_rows) : 0;
 
 	if (!row)
-		return spec_set_param(p, piece);
+		return volume_spec_add_parameter(p->spec, piece,
+						 /* value= */ NULL, p->e);
 	if (p->seen & 1u << i && !row->again)
 		return error_refuse(p->e, "'%s' is given twice", row->name);
 	p->seen |= 1u << i;
@@ -312,19 +313,17 @@ static const char *behind(const char *text, const char *prefix)
 	return *prefix ? NULL : text;
 }
 
-static bool spec_set_size(struct parse *p, enum volume_store store,
-			  const char *text)
+static bool spec_set_size(struct volume_spec *spec, enum volume_store store,
+			  const char *text, struct error *e)
 {
 	uint64_t size;
 
-	p->spec->store = store;
-	if (size_parse(text, &size))
-		return error_refuse(p->e,
-				    "'%s' is not a size; write 512M or 2G, for "
-				    "example",
-				    text);
-	snprintf(p->spec->path, sizeof(p->spec->path), "%s", text);
-	return true;
+	spec->store = store;
+	strcpy(spec->path, text);
+	return size_parse(text, &size) == 0 ||
+	       error_refuse(e,
+			    "'%s' is not a size; write 512M or 2G, for example",
+			    text);
 }
 
 /* The length of the name of a plugin at the beginning of @piece, or 0. A name has
@@ -348,48 +347,50 @@ bool volume_store_is_path(const char *store)
 	       memchr(store, '/', plugin_name_len(store));
 }
 
-static bool set_plugin(struct parse *p, const char *piece, size_t len)
+static bool spec_set_plugin(struct volume_spec *spec, const char *store,
+			    size_t len, struct error *e)
 {
-	struct plugin_spec *plugin = &p->spec->plugin;
+	struct plugin_spec *plugin = &spec->plugin;
 
 	if (len >= sizeof(plugin->name))
-		return error_refuse(p->e, "the name of the plugin is too long");
-	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)len, piece);
-	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece + len + 1);
-	p->spec->store = VOLUME_STORE_PLUGIN;
+		return error_refuse(e, "the name of the plugin is too long");
+	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)len, store);
+	strcpy(spec->path, store + len + 1);
+	spec->store = VOLUME_STORE_PLUGIN;
 	return true;
 }
 
-static bool set_store(struct parse *p, const char *piece)
+bool volume_spec_begin(struct volume_spec *spec, const char *store,
+		       struct error *e)
 {
-	size_t len = plugin_name_len(piece);
+	size_t len = plugin_name_len(store);
 
-	if (behind(piece, "ram:"))
-		return spec_set_size(p, VOLUME_STORE_RAM,
-				     behind(piece, "ram:"));
-	if (behind(piece, "null:"))
-		return spec_set_size(p, VOLUME_STORE_NULL,
-				     behind(piece, "null:"));
+	*spec = (struct volume_spec){ .direct = -1 };
+	option_defaults(&volume_option_table, spec);
+	if (strlen(store) >= sizeof(spec->path))
+		return error_refuse(e, "the path is too long");
+	if (behind(store, "ram:"))
+		return spec_set_size(spec, VOLUME_STORE_RAM,
+				     behind(store, "ram:"), e);
+	if (behind(store, "null:"))
+		return spec_set_size(spec, VOLUME_STORE_NULL,
+				     behind(store, "null:"), e);
 	if (len)
-		return set_plugin(p, piece, len);
-	if (!*piece)
-		return error_refuse(p->e, "no path given");
-	p->spec->store = VOLUME_STORE_FILE;
-	snprintf(p->spec->path, sizeof(p->spec->path), "%s", piece);
-	return true;
+		return spec_set_plugin(spec, store, len, e);
+	strcpy(spec->path, store);
+	return *store || error_refuse(e, "no path given");
 }
 
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       struct error *e)
 {
-	struct volume_spec spec = { .direct = -1 };
+	struct volume_spec spec;
 	struct parse p = { .spec = &spec, .e = e };
 	char piece[sizeof(spec.path)];
 
-	option_defaults(&volume_option_table, &spec);
 	if (!volume_spec_next_piece(&text, piece, sizeof(piece)))
 		return error_refuse(e, "the path is too long");
-	if (!set_store(&p, piece))
+	if (!volume_spec_begin(&spec, piece, e))
 		return false;
 	while (text) {
 		if (!volume_spec_next_piece(&text, piece, sizeof(piece)))

@@ -70,6 +70,16 @@ extern const struct option_table volume_option_table; /* base/option.h */
 bool volume_spec_parse(const char *text, struct volume_spec *ret_spec,
 		       struct error *e);
 
+/*
+ * The same piece by piece, without backslashes: @store is what a SPEC begins with. Options
+ * follow by option_set(), and parameters of the plugin that was named last. @value: NULL:
+ * @key alone. False, with one clause in @e: refused.
+ */
+bool volume_spec_begin(struct volume_spec *spec, const char *store,
+		       struct error *e);
+bool volume_spec_add_parameter(struct volume_spec *spec, const char *key,
+			       const char *value, struct error *e);
+
 /* Copies the text up to the next comma, with "\," as a comma and "\\" as a backslash, and
  * moves *text past that comma. *text is NULL after the last piece. False: it is longer than
  * @len. */

@@ -59,7 +59,7 @@ static json_t *make_volume(struct ctl_args *a)
 {
 	json_t *spec = json_string(a->arg[0]);
 	struct config_fault ignored;
-	json_t *vol = config_check_volume(spec, "volume", &ignored);
+	json_t *vol = config_check_volume(spec, "volume", NULL, &ignored);
 	int err = vol ? config_make_volume_absolute(vol, NULL) : 0;
 
 	json_decref(spec);

@@ -198,7 +198,7 @@ enum option_verdict configuration_read_file(int argc, char **argv,
 	if (c->opt.config)
 		verdict = configuration_add_file(argc, argv, c);
 	if (verdict == OPTION_RUN)
-		c->all = config_of_options(&c->opt);
+		c->all = config_of_options(&c->opt, c->file);
 	return verdict;
 }
 

@@ -441,7 +441,7 @@ static void method_add_volume(struct control_call *c)
 {
 	const json_t *from = json_object_get(c->in, "volume");
 	struct config_fault fault;
-	json_t *vol = config_check_volume(from, "volume", &fault);
+	json_t *vol = config_check_volume(from, "volume", NULL, &fault);
 	const struct manage_new_volume new = { .vol = vol, .given = c->given };
 	json_t *out = json_object();
 	struct manage_fault f;

@@ -26,7 +26,6 @@ static json_t *manage_find_plugin(json_t *vol, const char *plugin)
 static bool manage_fill_spec(struct plugin_spec *spec, const char *plugin,
 			     const json_t *parameters)
 {
-	char arg[sizeof(spec->args)];
 	const char *key;
 	json_t *value;
 
@@ -34,11 +33,7 @@ static bool manage_fill_spec(struct plugin_spec *spec, const char *plugin,
 		return false;
 	strcpy(spec->name, plugin);
 	json_object_foreach((json_t *)(uintptr_t)parameters, key, value) {
-		const char *text = json_string_value(value);
-		int len = snprintf(arg, sizeof(arg), "%s%s%s", key,
-				   text ? "=" : "", text ? text : "");
-
-		if (len >= (int)sizeof(arg) || !plugin_spec_add(spec, arg))
+		if (!plugin_spec_add(spec, key, json_string_value(value)))
 			return false;
 	}
 	return true;

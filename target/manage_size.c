@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "target/server_volumes.h"
 
 #define MANAGE_SIZE_OTHER_FILE \
@@ -50,11 +49,13 @@ static int manage_grow_file(const struct volume *vol, uint64_t bytes,
 
 static bool manage_is_at_path(const struct manage *m, const char *name)
 {
-	_cleanup_free_ char *text = config_volume_spec(manage_find(m, name));
-	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
+	struct config_fault ignored;
+	struct volume_spec spec;
+	json_t *vol =
+		config_check_volume(manage_find(m, name), "", &spec, &ignored);
 
-	return text && spec && volume_spec_parse(text, spec, NULL) &&
-	       spec->store == VOLUME_STORE_FILE;
+	json_decref(vol);
+	return vol && spec.store == VOLUME_STORE_FILE;
 }
 
 struct manage_measure {

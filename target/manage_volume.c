@@ -583,19 +583,21 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		       json_t **ret_vol, struct manage_fault *f)
 {
 	const char *name = config_get_text(new->vol, "name");
-	_cleanup_free_ char *text = config_volume_spec(new->vol);
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
+	struct config_fault fault;
 	struct log_about about;
 	struct manage_volume v;
-	struct error e;
+	json_t *vol;
 	int err;
 
 	if (!name)
 		name = config_get_text(new->vol, "store");
-	if (!text || !spec)
+	if (!spec)
 		return manage_refuse_volume(f, name, "", "out of memory");
-	if (!volume_spec_parse(text, spec, &e))
-		return manage_refuse_volume(f, name, "", e.text);
+	vol = config_check_volume(new->vol, "", spec, &fault);
+	json_decref(vol);
+	if (!vol)
+		return manage_refuse_volume(f, name, "", fault.text);
 	if (spec->store == VOLUME_STORE_FILE)
 		spec->given = given_files_find(new->given, spec->path);
 	manage_volume_init(&v, m);

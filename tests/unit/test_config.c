@@ -140,7 +140,7 @@ T_ROWS(is_kept_by_options, form_cases)
 	target_options_init(opt);
 	if (!config_store(json, opt, &fault))
 		fail_msg("%s: %s", fault.place, fault.text);
-	back = config_of_options(opt);
+	back = config_of_options(opt, json);
 	assert_int_equal(config_make_absolute(json, NULL), 0);
 	assert_true(json_equal(back, json));
 	target_options_free(opt);

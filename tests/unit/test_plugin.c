@@ -1017,7 +1017,7 @@ static int set_params(struct rig *r, const char *name, const char *arg,
 	struct plugin_spec spec = { 0 };
 
 	snprintf(spec.name, sizeof(spec.name), "%s", name);
-	assert_true(plugin_spec_add(&spec, arg));
+	assert_true(plugin_spec_add(&spec, arg, NULL));
 	return backend_set_params(r->vol->dev.backend, &spec, e);
 }
 
