@@ -633,6 +633,7 @@ static const struct {
 	{ "target/service_notify.c", "", "with a service manager only" },
 	{ "target/heartbeat.c", "", "with a service manager only" },
 	{ "target/control/", "", "with a configuration or its socket only" },
+	{ "config/config_", "", "with a configuration or its socket only" },
 	{ "target/manage", "", "with a configuration or its socket only" },
 	{ "initiator/purpose.c", "", "when a session has a purpose" },
 	{ "fuse/main.c", "pipe2", "in the background only" },
