@@ -19,7 +19,7 @@ from programs import Failed, Skipped, first_line, output, say, undisturbed
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 PACKAGES = ['fio', 'nbdkit', 'libnbd-bin', 'qemu-system-common',
-            'gnuplot-nox', 'strace', 'valgrind', 'perftest', 'kmod']
+            'strace', 'valgrind', 'perftest', 'kmod']
 # Without them, the guest measures without tgt.
 MORE_PACKAGES = ['tgt', 'open-iscsi']
 
@@ -50,6 +50,8 @@ def arguments():
                    help='with --counts: only compare the instructions with '
                    'tests/bench/instructions.json; fail if there are 2 %% '
                    'more (10 seconds)')
+    p.add_argument('--draw', action='store_true',
+                   help='measure nothing: make page and plots again')
     p.add_argument('--update', action='store_true',
                    help='with --check: write that file')
     p.add_argument('--quick', action='store_true',
@@ -73,7 +75,7 @@ def arguments():
         setattr(args, name, getattr(args, name) or number)
     if args.check and (args.host or args.vm or not args.counts):
         p.error('--check is for --counts alone')
-    if not (args.host or args.vm or args.counts):
+    if not (args.host or args.vm or args.counts or args.draw):
         args.host = args.vm = args.counts = True
     args.build = os.path.realpath(args.build)
     return args
@@ -173,6 +175,8 @@ def main():
     try:
         if args.in_guest:
             guest.inside(args, work)
+        elif args.draw:
+            say(f'written: {page.write(args.out, {})}')
         elif args.check:
             counts.check(args, work)
         else:

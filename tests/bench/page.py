@@ -8,6 +8,7 @@ import os
 import re
 
 import goals
+import pictures
 import report
 
 TEMPLATE = os.path.join(os.path.dirname(__file__), 'performance.md.in')
@@ -15,7 +16,8 @@ NOTHING = ['Not measured yet.']
 
 
 def write(out, results):
-    """Halves that are not in @results keep their figures. Returns the page."""
+    """Halves that are not in @results keep their figures; {} draws all again. Returns
+    the page."""
     path = os.path.join(out, 'bench.json')
     doc = {}
     if os.path.exists(path):
@@ -27,6 +29,9 @@ def write(out, results):
     with open(path, 'w', encoding='utf-8') as f:
         json.dump(doc, f, indent=1)
         f.write('\n')
+    pictures.draw(doc, plots)
+    with open(os.path.join(out, 'scale.json'), encoding='utf-8') as f:
+        pictures.draw_scale(json.load(f), plots)
     page = os.path.join(out, 'performance.md')
     with open(TEMPLATE, encoding='utf-8') as f:
         text = f.read()
@@ -59,8 +64,8 @@ def _comparisons(half, plots):
     lines = []
     for c in half['comparisons']:
         lines += report.comparison_table(c)
-        if report.plot(c, os.path.join(plots, c['id'] + '.svg')):
-            lines += [f'![{c["title"]}](plots/{c["id"]}.svg)', '']
+        report.plot(c, pictures.about(half), os.path.join(plots, c['id'] + '.svg'))
+        lines += [f'![{c["title"]}](plots/{c["id"]}.svg)', '']
     return lines
 
 

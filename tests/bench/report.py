@@ -2,14 +2,9 @@
 """Tables and plots from the results. The text around them is written by
 hand."""
 
-import os
-import subprocess
-
 import goals
-
-
-def _figure(value):
-    return f'{value:,.0f}' if value >= 10 else f'{value:.2f}'
+import picture
+from picture import figure as _figure
 
 
 def comparison_table(c):
@@ -34,40 +29,21 @@ def comparison_table(c):
     return lines + ['']
 
 
-def plot(c, path):
-    """Draws a bar for each ratio, with its spread. Returns True if there is a
-    plot."""
-    # gnuplot writes the name of the data into the plot, so it has no path.
-    where, name = os.path.split(os.path.abspath(path))
-    data = f'{name}.dat'
-    with open(os.path.join(where, data), 'w', encoding='utf-8') as f:
-        for row in c['rows']:
-            f.write(f'"{row["job"]}" {row["ratio"]:.4f} '
-                    f'{row["ratio_min"]:.4f} {row["ratio_max"]:.4f}\n')
-    script = f'''
-set terminal svg size 900,420 font "sans,11" background "white"
-set output "{name}"
-set title "{c["title"]}: A / B, median and spread"
-set style data boxerrorbars
-set style fill solid 0.6 border -1
-set boxwidth 0.6
-set yrange [0:*]
-set grid ytics
-set xtics rotate by -30
-set key off
-set rmargin 8
-set xrange [-0.6:{len(c["rows"]) - 0.4}]
-set bmargin 8
-plot "{data}" using 0:2:3:4:(0.6):xtic(1) linecolor rgb "#3f6fb5", 1 with lines linecolor rgb "#b53f3f"
-'''
-    try:
-        done = subprocess.run(['gnuplot'], input=script, text=True,
-                              cwd=where, check=False)
-    except FileNotFoundError:
-        return False
-    finally:
-        os.unlink(os.path.join(where, data))
-    return done.returncode == 0
+def panels(groups, longer='longer is better'):
+    """Panels for the groups (unit, name, figures, words) of a picture."""
+    units = list(dict.fromkeys(unit for unit, *_ in groups))
+    return [picture.Panel(f'{unit}; {longer}', [rest for of, *rest in groups if of == unit])
+            for unit in units]
+
+
+def plot(c, about, path):
+    """Draws a comparison."""
+    picture.draw(
+        path, c['title'], [*about, *([c['about']] if c['about'] else [])],
+        [c['a'], c['b']],
+        panels([(row['unit'], picture.job_words(row['job']), [row['a'], row['b']],
+                 f'{row["ratio"]:.2f} × B  ({row["ratio_min"]:.2f} to '
+                 f'{row["ratio_max"]:.2f})') for row in c['rows']]))
 
 
 def calls_table(rows):

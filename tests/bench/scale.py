@@ -5,21 +5,22 @@ Measures rdma-target with many volumes, large volumes, deep queues, many clients
 and channels, and how fast it starts: the figures of docs/scaling.md. The cases
 are measured in turns. Prints the median of the rounds.
 
-Usage: scale.py BUILD WHAT [ROUNDS [PLOT]]
+Usage: scale.py BUILD WHAT [ROUNDS [OUT]]
 
 WHAT: sizes, cost, depth, fair, initiators, volumes, channels or start.
-PLOT: an SVG file, for initiators, volumes and channels. Needs gnuplot.
+OUT: docs/evidence, for initiators, volumes and channels: keeps the figures in its
+scale.json, and draws them.
 """
 
 import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
+import pictures
 from programs import Failed, output, start, stop, unmount, wait_until
 from sides import free_port
 
@@ -171,11 +172,6 @@ def fair(build, work, rounds):
               f'({min(values):.0f} to {max(values):.0f}) |')
 
 
-# Key and title of each plot of a page.
-PLOTS = (('iops', 'reads a second'), ('us_p99', 'p99, µs'),
-         ('fairness', "Jain's index"), ('kib', 'most resident, KiB'))
-
-
 def spread(cases, lun, rounds):
     """Prints a row for each of @cases, which are options of srpi-bench by
     name. Returns the medians of each."""
@@ -201,32 +197,16 @@ def spread(cases, lun, rounds):
     return rows
 
 
-def plot(rows, path):
-    """Draws a page of four plots, with a bar for each of @rows."""
-    data = '\n'.join(f'"{name}" ' + ' '.join(f'{row[key]:.4f}'
-                                             for key, _ in PLOTS)
-                     for name, row in rows.items())
-    plots = '\n'.join(f'set title "{title}"\n'
-                      f'plot $data using 0:{i + 2}:(0.6):xtic(1) '
-                      'linecolor rgb "#3f6fb5"'
-                      for i, (_, title) in enumerate(PLOTS))
-    script = f'''
-$data << end
-{data}
-end
-set terminal svg size 900,620 font "sans,11" background "white"
-set output "{path}"
-set multiplot layout 2,2
-set style data boxes
-set style fill solid 0.6 border -1
-set yrange [0:*]
-set xrange [-0.6:{len(rows) - 0.4}]
-set grid ytics
-set key off
-{plots}
-unset multiplot
-'''
-    subprocess.run(['gnuplot'], input=script, text=True, check=True)
+def keep(what, rows, out):
+    """Puts the figures into @out, and draws them."""
+    path = os.path.join(out, 'scale.json')
+    with open(path, encoding='utf-8') as f:
+        doc = json.load(f)
+    doc[what] = rows
+    with open(path, 'w', encoding='utf-8') as f:
+        json.dump(doc, f, indent=1)
+        f.write('\n')
+    pictures.draw_scale(doc, os.path.join(out, 'plots'))
 
 
 def initiators(build, work, rounds):
@@ -290,7 +270,7 @@ def main():
     try:
         rows = what[sys.argv[2]](sys.argv[1], work, rounds)
         if len(sys.argv) > 4:
-            plot(rows, sys.argv[4])
+            keep(sys.argv[2], rows, sys.argv[4])
     except Failed as e:
         print(f'scale.py: {e}', file=sys.stderr)
         return 1

@@ -42,7 +42,15 @@ commands_exist() { # PAGE
 	done
 }
 
+# Pages and plots of the evidence are what its figures make.
+evidence_is_made() {
+	cp -r "$SRC/docs/evidence" "$T/evidence" &&
+		python3 "$SRC/tests/bench/main.py" --draw --out "$T/evidence" &&
+		diff -r "$SRC/docs/evidence" "$T/evidence"
+}
+
 if [ -z "$D_AS" ]; then
+	t_check 'the evidence is what its figures make' evidence_is_made
 	for page in README.md CONTRIBUTING.md $(cd "$SRC" && echo docs/*.md); do
 		t_check "$page has a test" has_a_test "$page"
 		t_check "$page: links lead somewhere" links_lead_somewhere "$page"
