@@ -88,10 +88,10 @@ static void progress_text(uint64_t done, uint64_t total, uint64_t rate,
 	}
 	if (rate && done < total)
 		progress_time_text((total - done) / rate, left, sizeof(left));
-	snprintf(buf, len, "%3u%% %s of %s %s, %s/s%s%s",
+	snprintf(buf, len, "%3u%% %s of %s %s, %s/s%s%s%s",
 		 (unsigned int)((double)done / (double)total * 100), done_text,
 		 size_format(total, total_text), progress.what, rate_text,
-		 *left ? ", " : "", left);
+		 *left ? ", " : "", left, *left ? " left" : "");
 }
 
 static void progress_print(uint64_t done, uint64_t total, uint64_t before,

@@ -681,10 +681,10 @@ T_TEST(progress_lines)
 	rewind(f);
 	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
 	fclose(f);
-	assert_string_equal(got,
-			    " 25% 1 MiB of 4 MiB copied, 1 MiB/s, 0:03\n"
-			    " 50% 2 MiB of 4 MiB copied, 585.1 KiB/s, 0:03\n"
-			    "100% 4 MiB of 4 MiB copied, 1 MiB/s\n");
+	assert_string_equal(
+		got, " 25% 1 MiB of 4 MiB copied, 1 MiB/s, 0:03 left\n"
+		     " 50% 2 MiB of 4 MiB copied, 585.1 KiB/s, 0:03 left\n"
+		     "100% 4 MiB of 4 MiB copied, 1 MiB/s\n");
 }
 
 static const struct progress_row {
@@ -694,12 +694,12 @@ static const struct progress_row {
 	const char *text; /* the last line, and its end */
 } progress_rows[] = {
 	{ "a bar", 80, MIB, 4 * MIB,
-	  "\r[========>                          ]  25% 1 MiB of 4 MiB copied, "
-	  "1 MiB/s, 0:03\033[K\r\033[K" },
+	  "\r[=======>                      ]  25% 1 MiB of 4 MiB copied, "
+	  "1 MiB/s, 0:03 left\033[K\r\033[K" },
 	{ "no room for a bar", 50, MIB, 4 * MIB,
-	  "\r 25% 1 MiB of 4 MiB copied, 1 MiB/s, 0:03\033[K\r\033[K" },
+	  "\r 25% 1 MiB of 4 MiB copied, 1 MiB/s, 0:03 left\033[K\r\033[K" },
 	{ "hours", 50, MIB, 8192ull * MIB,
-	  "\r  0% 1 MiB of 8 GiB copied, 1 MiB/s, 2:16:31\033[K\r\033[K" },
+	  "\r  0% 1 MiB of 8 GiB copied, 1 MiB/s, 2:16:31 left\033[K\r\033[K" },
 	{ "no known end", 80, MIB, 0, "\r1 MiB copied, 1 MiB/s\033[K\r\033[K" },
 };
 
