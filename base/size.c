@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Units for the powers of 1024, beginning with 0. */
 static const char units[] = "BKMGTPE";
@@ -19,10 +20,43 @@ static unsigned int unit_power(char c)
 	return 0;
 }
 
+/* "", "B", "k", "MiB", also after a space. */
+static bool unit_parse(const char *text, unsigned int *ret_power)
+{
+	*ret_power = 0;
+	if (!*text)
+		return true;
+	if (*text == ' ')
+		text++;
+	if (!strcmp(text, "B"))
+		return true;
+	*ret_power = unit_power(*text);
+	return *ret_power && (!text[1] || !strcmp(text + 1, "iB"));
+}
+
+/* The digits behind the point, of which 15 count. Returns their end, or NULL if there
+ * are none. */
+static const char *fraction_parse(const char *text, double *ret)
+{
+	double number = 0, scale = 1;
+	const char *p;
+
+	for (p = text; *p >= '0' && *p <= '9'; p++) {
+		if (p - text >= 15)
+			continue;
+		number = number * 10 + (*p - '0');
+		scale *= 10;
+	}
+	*ret = number / scale;
+	return p == text ? NULL : p;
+}
+
 int size_parse(const char *text, uint64_t *ret)
 {
-	uint64_t size = 0;
+	uint64_t size = 0, unit;
+	double part = 0;
 	bool overflow = false;
+	unsigned int power;
 	const char *p;
 
 	for (p = text; *p >= '0' && *p <= '9'; p++)
@@ -30,14 +64,14 @@ int size_parse(const char *text, uint64_t *ret)
 			    __builtin_add_overflow(size, *p - '0', &size);
 	if (p == text)
 		return -EINVAL;
-	if (*p) {
-		unsigned int power = unit_power(*p);
-
-		if (!power || p[1])
-			return -EINVAL;
-		overflow |= __builtin_mul_overflow(size, 1ULL << (10 * power),
-						   &size);
-	}
+	if (*p == '.')
+		p = fraction_parse(p + 1, &part);
+	if (!p || !unit_parse(p, &power) || (part > 0 && !power))
+		return -EINVAL;
+	unit = 1ULL << (10 * power);
+	overflow |= __builtin_mul_overflow(size, unit, &size) ||
+		    __builtin_add_overflow(
+			    size, (uint64_t)(part * (double)unit), &size);
 	if (overflow)
 		return -ERANGE;
 	*ret = size;

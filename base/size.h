@@ -7,10 +7,11 @@
 #include <stdint.h>
 
 /**
- * size_parse() - "4096", "512k", "64M", "1G", "2T", also P and E
- * @ret: bytes; written only on success
+ * size_parse() - "4096", "512k", "64M", "1GiB", "1.5 GiB", "512 B"; up to E
+ * @ret: bytes, rounded down; written only on success
  *
- * Letters of either case are powers of 1024.
+ * Letters of either case are powers of 1024. What size_format() writes is read. "GB" is
+ * not: others mean a power of 1000 by it.
  *
  * Return: 0, -EINVAL for anything else, -ERANGE above 2^64 - 1.
  */

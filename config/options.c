@@ -559,7 +559,7 @@ const struct option_table target_option_table = {
 		"  KIND       error[=EIO|ENOSPC|ENOMEM|ENODEV|EROFS], delay=MS, short, torn,\n"
 		"             corrupt, stuck (until SIGUSR1)\n"
 		"  CONDITION  lba=A[-B], after=N, every=N, chance=P%, seed=N, count=N\n"
-		"SIZE is a number of bytes; k, M, G and T are powers of 1024.\n"
+		"SIZE is a number of bytes, or has a unit: 64M, 1.5G, 2TiB (powers of 1024).\n"
 		"\n"
 		"Example: rdma-target --backing disk.img --backing ram:256M\n"
 		"After SIGTERM or SIGINT, rdma-target answers the commands in flight, flushes\n"

@@ -15,6 +15,7 @@
 #include "fuse/fair_queue.h"
 #include "fuse/slots.h"
 #include "base/log.h"
+#include "base/size.h"
 
 /* With fewer entries in each queue, reading from /dev/fuse is faster. */
 #define ENTRIES_GOOD 8u
@@ -438,6 +439,7 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	       struct error *e)
 {
 	struct dev *dev = calloc(1, sizeof(*dev));
+	char size[SIZE_TEXT_SIZE];
 	unsigned int wanted;
 	int err;
 
@@ -463,9 +465,10 @@ int dev_create(const struct dev_options *options, struct dev **ret_dev,
 	}
 	if (dev->options.slots < wanted ||
 	    dev->options.max_write < options->max_write)
-		log_info("at most %u requests of %u KiB in flight: more "
-			 "memory may not be locked for the RDMA device",
-			 dev->options.slots, dev->options.max_write >> 10);
+		log_info("at most %u requests of %s in flight: more memory "
+			 "may not be locked for the RDMA device",
+			 dev->options.slots,
+			 size_format(dev->options.max_write, size));
 	*ret_dev = dev;
 	return 0;
 }

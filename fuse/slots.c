@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/size.h"
+
 /* When all slots are in use, and none has come free for this long, requests are
  * read into spares. */
 #define STALL_MS 100
@@ -45,6 +47,8 @@ static size_t slot_len(const struct dev_options *o)
 /* Reduces slots and max_write to the budget. */
 static int slots_fit(struct dev_options *o, struct error *e)
 {
+	char needed[SIZE_TEXT_SIZE], budget[SIZE_TEXT_SIZE];
+
 	if (o->pin_budget == 0)
 		return 0;
 	while (o->max_write / 2 >= MAX_WRITE_MIN &&
@@ -56,11 +60,11 @@ static int slots_fit(struct dev_options *o, struct error *e)
 	if (o->slots >= SLOTS_MIN)
 		return 0;
 	error_set(e, -ENOMEM,
-		  "the RDMA device needs %zu KiB of locked memory, and only "
-		  "%llu KiB more may be locked; raise the limit: "
-		  "ulimit -l 65536, or LimitMEMLOCK= of the service",
-		  SLOTS_MIN * slot_len(o) >> 10,
-		  (unsigned long long)o->pin_budget >> 10);
+		  "the RDMA device needs %s of locked memory, and only %s more "
+		  "may be locked; raise the limit: ulimit -l 65536, or "
+		  "LimitMEMLOCK= of the service",
+		  size_format(SLOTS_MIN * slot_len(o), needed),
+		  size_format(o->pin_budget, budget));
 	return -ENOMEM;
 }
 
@@ -77,6 +81,7 @@ static int slots_register(struct slots *s, const struct dev_options *o,
 static int slots_map_and_register(struct slots *s, const struct dev_options *o,
 				  struct error *e)
 {
+	char size[SIZE_TEXT_SIZE];
 	void *p;
 
 	s->memory_len = o->slots * slot_len(o);
@@ -86,9 +91,8 @@ static int slots_map_and_register(struct slots *s, const struct dev_options *o,
 			 MAP_NORESERVE,
 		 -1, 0);
 	if (p == MAP_FAILED) {
-		return error_set(e, -ENOMEM,
-				 "no memory for %u requests of %u KiB",
-				 o->slots, o->max_write >> 10);
+		return error_set(e, -ENOMEM, "no memory for %u requests of %s",
+				 o->slots, size_format(o->max_write, size));
 	}
 	s->memory = p;
 	return slots_register(s, o, e);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "target/port/meter.h"
 #include "target/port/slow.h"
 #include "target/port/watchdog.h"
@@ -44,6 +45,7 @@ static int worker_open_parts(struct worker *w, const struct worker_options *opt,
 		.ops = opt->unrestricted ? NULL : ring_ops,
 		.op_cnt = ARRAY_SIZE(ring_ops),
 	};
+	char size[SIZE_TEXT_SIZE];
 	int err = reactor_create(&ropt, &w->reactor);
 
 	if (err) {
@@ -57,9 +59,8 @@ static int worker_open_parts(struct worker *w, const struct worker_options *opt,
 		err = arena_create(WORKER_TABLES_LEN, &w->tables);
 	if (err)
 		error_set(e, err,
-			  "cannot map %zu MiB of buffers: %s; lower "
-			  "--buffers",
-			  opt->arena_len >> 20, strerror(-err));
+			  "cannot map %s of buffers: %s; lower --buffers",
+			  size_format(opt->arena_len, size), strerror(-err));
 	return err;
 }
 

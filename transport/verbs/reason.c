@@ -2,11 +2,11 @@
 #include "transport/verbs/verbs.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memlock.h"
+#include "base/size.h"
 
 struct wc_reason {
 	int err;
@@ -141,18 +141,20 @@ const char *vb_cm_text(enum rdma_cm_event_type type, int status)
 
 void vb_mr_error(struct error *e, int err, size_t len, const char *device)
 {
-	uint64_t mib = (len + (1 << 20) - 1) >> 20;
+	char size[SIZE_TEXT_SIZE], most[SIZE_TEXT_SIZE], used[SIZE_TEXT_SIZE];
 	uint64_t limit = memlock_limit();
 
+	size_format(len, size);
 	if ((err != -ENOMEM && err != -EAGAIN) || limit == MEMLOCK_ANY) {
-		error_set(e, err, "cannot register %" PRIu64 " MiB with %s: %s",
-			  mib, device, strerror(-err));
+		error_set(e, err, "cannot register %s with %s: %s", size,
+			  device, strerror(-err));
 		return;
 	}
-	error_set(e, -ENOMEM,
-		  "cannot lock %" PRIu64 " MiB for %s: at most %" PRIu64
-		  " MiB may be locked (ulimit -l), %" PRIu64
-		  " are already; raise the limit "
-		  "(/etc/security/limits.conf, LimitMEMLOCK=); see rdma-doctor",
-		  mib, device, limit >> 20, memlock_used() >> 20);
+	error_set(
+		e, -ENOMEM,
+		"cannot lock %s for %s: at most %s may be locked (ulimit -l), "
+		"%s are already; raise the limit "
+		"(/etc/security/limits.conf, LimitMEMLOCK=); see rdma-doctor",
+		size, device, size_format(limit, most),
+		size_format(memlock_used(), used));
 }
