@@ -69,10 +69,7 @@ static void volume_link_warn_of_identifier(const struct volume_link *link)
 
 	srpi_session_info(link->session, &info);
 	if (*info.purpose_fault)
-		log_warn("the next copy will be another initiator for the "
-			 "target, which then does not end what this one has "
-			 "left: %s; give the URI initiator=",
-			 info.purpose_fault);
+		log_warn("%s", info.purpose_fault);
 }
 
 /* @writes: the destination is there. A copy that was killed may have left writes,

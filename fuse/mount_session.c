@@ -130,9 +130,7 @@ int mount_session_open(struct mount_session *ms, const struct fuse_options *o,
 		return error_set(ret_error, err, "%s", e.text);
 	srpi_session_info(ms->srpi, &info);
 	if (*info.purpose_fault)
-		log_warn("%s: to the target, this mount is another initiator "
-			 "than the last one: %s; the URI may have initiator=",
-			 mountpoint, info.purpose_fault);
+		log_warn("%s: %s", mountpoint, info.purpose_fault);
 	return 0;
 }
 

@@ -293,16 +293,29 @@ static bool purpose_claim_own(struct srpi_session *s)
 	return !err;
 }
 
+/* Adds to the cause what may come of it, and what to do. An identifier that the URI
+ * names has no fault: the next session has it, too. */
+static void purpose_complete_fault(struct srpi_session *s)
+{
+	struct ini_purpose *p = &s->purpose;
+	size_t len = strlen(p->fault);
+
+	if (s->uri.has_initiator)
+		p->fault[0] = '\0';
+	else if (len)
+		snprintf(p->fault + len, sizeof(p->fault) - len,
+			 "; if this process is killed, the target may do its "
+			 "last writes after those of the next one; "
+			 "initiator= in the URI prevents that");
+}
+
 /* ---- life ---- */
 
-bool ini_purpose_claim(struct srpi_session *s, struct error *e)
+static bool purpose_claim(struct srpi_session *s, struct error *e)
 {
 	struct ini_purpose *p = &s->purpose;
 	bool claimed = false;
 
-	pthread_once(&purpose_held.once, purpose_init);
-	*p = (struct ini_purpose){ .dir = -1 };
-	e->err = 0;
 	p->dir = purpose_open_dir(p);
 	if (p->dir < 0)
 		return false;
@@ -315,6 +328,18 @@ bool ini_purpose_claim(struct srpi_session *s, struct error *e)
 		claimed = !purpose_claim_named(s, e);
 	if (!claimed)
 		ini_purpose_release(s);
+	return claimed;
+}
+
+bool ini_purpose_claim(struct srpi_session *s, struct error *e)
+{
+	bool claimed;
+
+	pthread_once(&purpose_held.once, purpose_init);
+	s->purpose = (struct ini_purpose){ .dir = -1 };
+	e->err = 0;
+	claimed = purpose_claim(s, e);
+	purpose_complete_fault(s);
 	return claimed;
 }
 

@@ -220,7 +220,7 @@ struct ini_purpose {
 	} locks[INI_PURPOSE_LOCKS];
 	unsigned int lock_cnt;
 	pid_t owner;	 /* of a lock that was not to be had */
-	char fault[192]; /* as srpi_session_info() reports it */
+	char fault[384]; /* as srpi_session_info() reports it */
 };
 
 struct srpi_session {

@@ -336,8 +336,8 @@ struct srpi_session_info {
 	unsigned int pkey;
 	unsigned int sl; /* service level */
 	/* Why our port identifier is not the one that the next session with this
-	 * srpi_options.purpose will have, most likely; "": it is, or the options
-	 * name no purpose. */
+	 * srpi_options.purpose will have, most likely, what may come of it and what
+	 * prevents it, for a person; "": it is, or the options name no purpose. */
 	const char *purpose_fault;
 };
 

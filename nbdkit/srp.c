@@ -377,10 +377,7 @@ static void srpkit_warn_of_identifier(void)
 
 	srpi_session_info(srpkit.session, &info);
 	if (*info.purpose_fault)
-		nbdkit_error("the next start will be another initiator for the "
-			     "target, which then does not end what this one "
-			     "has left: %s; give the URI initiator=",
-			     info.purpose_fault);
+		nbdkit_error("%s", info.purpose_fault);
 }
 
 static void *srpkit_main(void *arg)

@@ -256,10 +256,7 @@ static void srpst_warn_of_identifier(const struct srpst_vol *vol)
 
 	srpi_session_info(vol->session, &info);
 	if (*info.purpose_fault)
-		srpst_host->log(vol->vol, RBP_WARNING,
-				"the next start will be another initiator for "
-				"the target, which then does not end what this "
-				"one has left: %s; give the URI initiator=",
+		srpst_host->log(vol->vol, RBP_WARNING, "%s",
 				info.purpose_fault);
 }
 

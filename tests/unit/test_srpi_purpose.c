@@ -254,10 +254,12 @@ T_TEST(without_a_directory_the_identifier_is_random)
 	T_MUST(!begin(&a, "test", URI));
 	T_MUST(!begin(&b, "test", URI));
 	assert_non_null(strstr(a.fault, "/nonexistent/a: No such file"));
+	assert_non_null(strstr(a.fault, "initiator= in the URI"));
 	assert_string_not_equal(a.port, b.port);
 	end(&a);
 	end(&b);
 	T_MUST(!begin(&a, "test", NAMED));
+	assert_string_equal(a.fault, "");
 	end(&a);
 }
 
