@@ -108,6 +108,36 @@ if [ -e "$page" ]; then
 			awk '/^\.RS/ { print last } { last = $0 }' |
 			sed -n 's/^\([a-z-]*\): .*/\1/p' | sort)"
 fi
+# Filled text joins lines, and a backslash in a literal block is lost: neither can be
+# pasted. An indented paragraph that no line explains is such text.
+examples_that_are_filled() {
+	awk '/^```/ { literal = !literal; next }
+		literal { next }
+		/^\t/ && blank && !defined && !/^\t\*/ { print FILENAME ":" FNR ": " $0 }
+		/^[^\t]/ { term = FNR; defined = 0 }
+		/^\t/ && (term == FNR - 1 || /^\t\*/) { defined = 1 }
+		{ blank = /^$/ }' "$@"
+}
+
+literal_lines() {
+	awk '/^```/ { literal = !literal; next } literal' "$1" | sed 's/^[[:space:]]*//'
+}
+
+sources=("$scripts"/../docs/*.scd)
+filled=$(examples_that_are_filled "${sources[@]}")
+[ -z "$filled" ]
+result "examples of the manual pages are literal blocks" $? "$filled"
+if [ -e "$page" ] && man --version >/dev/null 2>&1; then
+	for source in "${sources[@]}"; do
+		name=${source##*/}
+		[ -e "$BUILD/docs/${name%.scd}" ] || continue
+		missing=$(literal_lines "$source" | grep -vxFf <(MANWIDTH=80 \
+			LC_ALL=C.UTF-8 man -P cat -l "$BUILD/docs/${name%.scd}" 2>&1 |
+			col -bx | sed 's/^ *//'))
+		[ -z "$missing" ]
+		result "${name%.scd}: its examples can be pasted" $? "$missing"
+	done
+fi
 same "bash completes the keys of a volume" "disk.img,serial=" \
 	"$(bash_completes rdma-target --backing disk.img,ser)"
 same "bash completes mount options" "ro,queue_depth=" \
