@@ -12,17 +12,28 @@ Each line has three parts, separated by tabs:
 TEST selects the blocks that the page assigns to it. Default: blocks that the
 page assigns to no test.
 """
+import os
 import re
 import sys
 
-MARK = re.compile(r'<!-- (?:run by (?P<test>\S+)|not run: (?P<why>.*)) -->')
+HERE = os.path.dirname(os.path.realpath(__file__))
+MARK = re.compile(r'run by (?P<test>\S+)|not run: (?P<why>.*)')
 PROMPT = re.compile(r'[a-z]*[$#] (.*)')
 
 
-def blocks(page):
+def marks(path):
+    """Return the marks of a page by heading: matches of MARK."""
+    page = os.path.relpath(os.path.realpath(path), os.path.join(HERE, '..', '..'))
+    with open(os.path.join(HERE, 'doc_marks'), encoding='utf-8') as f:
+        lines = [line.strip().split(' | ') for line in f if not line.startswith('#')]
+    return {line[1]: MARK.fullmatch(line[2]) for line in lines if line[0] == page}
+
+
+def blocks(path):
     """Yield (language, mark, lines) of each block; mark is None or a match of MARK."""
     mark = language = None
-    for line in page.splitlines():
+    of_heading = marks(path)
+    for line in open(path, encoding='utf-8').read().splitlines():
         if line.startswith('```'):
             if language is None:
                 language, lines = line[3:], []
@@ -32,9 +43,7 @@ def blocks(page):
         elif language is not None:
             lines.append(line)
         elif line.startswith('#'):
-            mark = None
-        else:
-            mark = MARK.match(line) or mark
+            mark = of_heading.get(line.lstrip('# '))
 
 
 def console(lines):
@@ -63,9 +72,8 @@ LANGUAGES = {'console': console, 'sh': sh}
 
 
 def main():
-    page = open(sys.argv[1], encoding='utf-8').read()
     test = sys.argv[2] if len(sys.argv) > 2 else None
-    for language, mark, lines in blocks(page):
+    for language, mark, lines in blocks(sys.argv[1]):
         if language not in LANGUAGES:
             continue
         why = mark and mark['why']

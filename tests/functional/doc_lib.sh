@@ -14,10 +14,8 @@
 # until the end of the block, and everything that such a block starts or mounts
 # ends with it (this needs d_alone). Other blocks have no commands.
 #
-# A comment before blocks says which test runs the blocks up to the next
-# heading:
-#   <!-- run by NAME -->     the test whose $D_AS is NAME
-#   <!-- not run: WHY -->    no test
+# The file doc_marks says which blocks below a heading another test runs, the one whose
+# $D_AS is the name, and which none.
 #
 # Before d_page, a test may set $d_here, a sed script that replaces directories
 # and ports by those of the test, and d_same(), a filter for values that differ

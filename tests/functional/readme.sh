@@ -13,13 +13,20 @@ has_a_test() { # PAGE
 is_a_test() { # NAME
 	grep -qE "^ +'${1##*/}'" "$SRC"/tests/{functional,vm}/meson.build
 }
-# Links to what is not there, and marks that nothing reads.
+# Links to what is not there.
 links_lead_somewhere() { # PAGE
 	cd "$SRC/$(dirname "$1")" || return
 	sed -n 's/](/\n](/gp' "${1##*/}" | sed -n 's/^](\([^)#:]*\)[#)].*/\1/p' | sort -u |
 		while read -r file; do
 			[ -e "$file" ] || { echo "$1: $file" && exit 1; }
 		done
+}
+has_no_marks() { ! grep -n '<!--' "$SRC"/*.md "$SRC"/docs/*.md; }
+# A mark of a heading that is not there has no effect.
+marks_have_headings() {
+	sed '/^#/d; s/ | /\t/g' "$d_dir/doc_marks" | while IFS=$'\t' read -r page heading _; do
+		grep -qE "^#+ $heading\$" "$SRC/$page" || { echo "$page: $heading" && exit 1; }
+	done
 }
 # Commands in the text: `rdma-ctl volume list`, `rdma-fuse --channels N`.
 commands_exist() { # PAGE
@@ -49,6 +56,7 @@ evidence_is_made() {
 		diff -r "$SRC/docs/evidence" "$T/evidence"
 }
 
+t_needs_fuse
 if [ -z "$D_AS" ]; then
 	t_check 'the evidence is what its figures make' evidence_is_made
 	for page in README.md CONTRIBUTING.md $(cd "$SRC" && echo docs/*.md); do
@@ -56,13 +64,13 @@ if [ -z "$D_AS" ]; then
 		t_check "$page: links lead somewhere" links_lead_somewhere "$page"
 		t_check "$page: the commands in its text exist" commands_exist "$page"
 	done
-	for name in $(cd "$SRC" && sed -n 's/^<!-- run by \(.*\) -->$/\1/p' ./*.md docs/*.md |
-		sort -u); do
+	t_check 'marks have headings' marks_have_headings
+	t_check 'readers see no marks' has_no_marks
+	for name in $(sed -n 's/.* | run by //p' "$d_dir/doc_marks" | sort -u); do
 		t_check "$name is a test" is_a_test "$name"
 	done
 	t_done
 fi
-t_needs_fuse
 cd "$T" || t_bail "no $T"
 d_page "$SRC/README.md"
 cd /

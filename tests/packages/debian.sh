@@ -256,7 +256,7 @@ mkdir -p "$T/root/mnt/share"
 cp -r "$SRC/debian/tests" "$SRC/tests/functional/lib.sh" "$0" "$T/share"
 mkdir -p "$T/share/tree/docs" "$T/share/tree/tests/functional"
 cp "$SRC/docs/tutorial.md" "$T/share/tree/docs"
-for file in lib.sh doc_lib.sh commands.py tutorial.sh; do
+for file in lib.sh doc_lib.sh doc_marks commands.py tutorial.sh; do
 	cp "$SRC/tests/functional/$file" "$T/share/tree/tests/functional"
 done
 timeout 900 systemd-nspawn --quiet --register=no --keep-unit --private-network \
