@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Measures the latency of disks over soft-RoCE, and what they take of the
-processors, in the guest of scripts/vm: the figures of docs/scaling.md. fio runs
+processors, in the guest of scripts/vm: the figures of docs/evidence/scaling.md. fio runs
 each job on all sides, one after the other. Each round has a guest of its own.
 Prints the medians of the guests.
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Measures rdma-target with many volumes, large volumes, deep queues, many clients
-and channels, and how fast it starts: the figures of docs/scaling.md. The cases
+and channels, and how fast it starts: the figures of docs/evidence/scaling.md. The cases
 are measured in turns. Prints the median of the rounds.
 
 Usage: scale.py BUILD WHAT [ROUNDS [OUT]]

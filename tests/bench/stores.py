@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Compares a volume of rdma-target, over TCP on this machine, with the same store
-through its own client, in turns: the figures of docs/stores.md. A round gives
+through its own client, in turns: the figures of docs/evidence/stores.md. A round gives
 one ratio for each job. The tables have the median of the rounds, the minimum
 and the maximum. The second table has the processor time that all programs
 together take for an operation: other programs on the machine disturb it less.

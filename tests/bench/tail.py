@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Measures the latency of mounts, and what the programs behind them take of the
-processors: the figures of docs/scaling.md.
+processors: the figures of docs/evidence/scaling.md.
 fio runs each job on all sides in turns. Prints the medians of the rounds.
 
 Usage: tail.py BUILD [ROUNDS [SECONDS]]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Measures what more threads and channels give, on a machine with many
-processors: the figures of docs/scaling.md. The cases are measured in turns,
+processors: the figures of docs/evidence/scaling.md. The cases are measured in turns,
 over TCP, with all data in memory. Prints the median of the rounds.
 
 Usage: threads.py BUILD clients|mount [ROUNDS [SECONDS]]

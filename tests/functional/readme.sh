@@ -21,6 +21,11 @@ links_lead_somewhere() { # PAGE
 			[ -e "$file" ] || { echo "$1: $file" && exit 1; }
 		done
 }
+# Pages that one reads at once, in an order.
+is_short_and_named() { # PAGE
+	wc -l "$SRC/$1"
+	[ "$(wc -l <"$SRC/$1")" -le "$2" ] && grep -qF "(${1#docs/})" "$SRC/docs/README.md"
+}
 has_no_marks() { ! grep -n '<!--' "$SRC"/*.md "$SRC"/docs/*.md; }
 # A mark of a heading that is not there has no effect.
 marks_have_headings() {
@@ -63,6 +68,9 @@ if [ -z "$D_AS" ]; then
 		t_check "$page has a test" has_a_test "$page"
 		t_check "$page: links lead somewhere" links_lead_somewhere "$page"
 		t_check "$page: the commands in its text exist" commands_exist "$page"
+	done
+	for page in $(cd "$SRC" && echo docs/[a-z]*.md); do
+		t_check "$page has at most 250 lines, and its place" is_short_and_named "$page" 250
 	done
 	t_check 'marks have headings' marks_have_headings
 	t_check 'readers see no marks' has_no_marks

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# docs/stores.md: each command is run. $D_AS=stores_ceph: those that need Ceph.
+# docs/stores.md: each command is run. $D_AS=stores_ceph: docs/ceph.md.
 . "$(dirname "$0")/doc_lib.sh"
 d_alone
 [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ] ||
@@ -13,6 +13,7 @@ if [ "$D_AS" = stores_ceph ]; then
 	cp "$C/keyring" /etc/ceph/ceph.client.admin.keyring
 	sed "\\,^keyring = $C/keyring,d" "$CEPH_CONF" >/etc/ceph/ceph.conf
 	unset CEPH_CONF
+	page=ceph.md
 else
 	. "$(dirname "$0")/nbd_lib.sh"
 	RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/nbd:$BUILD/plugins/srp:$BUILD/plugins/qos
@@ -25,8 +26,9 @@ else
 	[ -z "${SANITIZED-}" ] || t_skip_all 'nbdkit cannot load sanitized code'
 	export LD_LIBRARY_PATH=$BUILD/initiator
 	t_needs_fuse
+	page=stores.md
 fi
-PAGE=$(realpath "$(dirname "$0")/../../docs/stores.md")
+PAGE=$(realpath "$(dirname "$0")/../../docs/$page")
 
 # The plugin of the build, not an installed one.
 nbdkit() {
