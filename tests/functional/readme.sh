@@ -13,14 +13,6 @@ has_a_test() { # PAGE
 is_a_test() { # NAME
 	grep -qE "^ +'${1##*/}'" "$SRC"/tests/{functional,vm}/meson.build
 }
-# Links to what is not there.
-links_lead_somewhere() { # PAGE
-	cd "$SRC/$(dirname "$1")" || return
-	sed -n 's/](/\n](/gp' "${1##*/}" | sed -n 's/^](\([^)#:]*\)[#)].*/\1/p' | sort -u |
-		while read -r file; do
-			[ -e "$file" ] || { echo "$1: $file" && exit 1; }
-		done
-}
 # Pages that one reads at once, in an order.
 is_short_and_named() { # PAGE
 	wc -l "$SRC/$1"
@@ -66,12 +58,15 @@ if [ -z "$D_AS" ]; then
 	t_check 'the evidence is what its figures make' evidence_is_made
 	for page in README.md CONTRIBUTING.md $(cd "$SRC" && echo docs/*.md); do
 		t_check "$page has a test" has_a_test "$page"
-		t_check "$page: links lead somewhere" links_lead_somewhere "$page"
 		t_check "$page: the commands in its text exist" commands_exist "$page"
 	done
 	for page in $(cd "$SRC" && echo docs/[a-z]*.md); do
 		t_check "$page has at most 250 lines, and its place" is_short_and_named "$page" 250
 	done
+	t_check 'links lead somewhere' "$d_dir/links.py" "$SRC"
+	if meson introspect --installed "$BUILD" >/dev/null 2>&1; then
+		t_check 'where they are installed, too' "$d_dir/links.py" --build "$BUILD"
+	fi
 	t_check 'marks have headings' marks_have_headings
 	t_check 'readers see no marks' has_no_marks
 	for name in $(sed -n 's/.* | run by //p' "$d_dir/doc_marks" | sort -u); do
