@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# README.md: each command is run. And of all documents: each command is run by a test.
+# README.md: each command is run; over TCP, and by vm/tutorial over RDMA. And of all
+# documents: each command is run by a test.
 . "$(dirname "$0")/doc_lib.sh"
+[ "$D_AS" = vm/tutorial ] || d_alone
 . "$(dirname "$0")/lib.sh"
 SRC=$(realpath "$(dirname "$0")/../..")
 
@@ -63,6 +65,7 @@ if [ -z "$D_AS" ]; then
 	for page in $(cd "$SRC" && echo docs/[a-z]*.md); do
 		t_check "$page has at most 250 lines, and its place" is_short_and_named "$page" 250
 	done
+	t_check 'README.md has at most 100 lines' [ "$(wc -l <"$SRC/README.md")" -le 100 ]
 	t_check 'links lead somewhere' "$d_dir/links.py" "$SRC"
 	if meson introspect --installed "$BUILD" >/dev/null 2>&1; then
 		t_check 'where they are installed, too' "$d_dir/links.py" --build "$BUILD"
@@ -72,7 +75,8 @@ if [ -z "$D_AS" ]; then
 	for name in $(sed -n 's/.* | run by //p' "$d_dir/doc_marks" | sort -u); do
 		t_check "$name is a test" is_a_test "$name"
 	done
-	t_done
+	ip address add 10.0.0.1/24 dev lo
+	D_AS=vm/tutorial
 fi
 cd "$T" || t_bail "no $T"
 d_page "$SRC/README.md"
