@@ -92,6 +92,8 @@ nothing_is_left() {
 }
 
 t_check 'the tour ends with success' tour
+t_check 'what the programs keep is gone with it' rmdir "$STATE_DIRECTORY"
+mkdir -m 755 "$STATE_DIRECTORY"
 t_check 'bars of latency, p50 and p99' bars 'Latency of 4 KiB' Shorter 2
 t_check 'bars of requests a second' bars '4 KiB at depth 32' Longer 1
 t_check 'bars of throughput' bars '128 KiB at depth 8' Longer 1
