@@ -42,6 +42,9 @@ mount -t tmpfs none /run
 mkdir "$T/stores" && cd "$T/stores" && mkdir mnt || t_bail "no $T/stores"
 truncate -s 64M disk.img new.img a.img b.img sdb
 d_here="s|/dev/sdb|$T/stores/sdb|; s|/var/[a-z]*/|$T/stores/|g"
+# The second host would have its own.
+d_here+="; s|--listen srp://10.0.0.2|--state-dir $T/second &|"
+mkdir -m 755 "$T/second"
 d_page "$PAGE"
 cd /
 t_done
