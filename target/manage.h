@@ -51,7 +51,7 @@ struct manage {
 	/* Saves that are reading the file, without the lock. Guarded by it. */
 	unsigned int saves;
 	pthread_cond_t saves_ended;
-	bool reads_end;		      /* guarded by manage_read.c */
+	bool asides_end;	      /* guarded by manage_aside.c */
 	_Atomic unsigned int reloads; /* asked of manage_begin_reload() */
 	pthread_t reloader; /* only for the main thread, like the next */
 	bool has_reloader;

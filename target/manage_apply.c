@@ -338,6 +338,7 @@ static bool apply_add_volumes(struct apply *a, json_t *added)
 			.vol = vol,
 			.meanwhile = rules,
 			.given = a->how->given,
+			.is_part = true,
 		};
 		json_t *is;
 

@@ -5,18 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A read. The thread that waits for it frees it, or, if that has left, its own. */
+#include "target/manage_aside.h"
+
 struct read_job {
+	struct manage_aside aside;
 	char *path;
 	void (*read)(const char *path, struct manage_file *file);
 	struct manage_file file;
-	bool is_done; /* guarded by read_lock, as the next */
-	bool is_left;
 };
 
-/* They outlive the struct manage, as a thread that reads may. */
-static pthread_mutex_t read_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t read_changed = PTHREAD_COND_INITIALIZER;
+static struct read_job *read_job_of(struct manage_aside *aside)
+{
+	return container_of(aside, struct read_job, aside);
+}
 
 void manage_file_drop(struct manage_file *file)
 {
@@ -26,96 +27,44 @@ void manage_file_drop(struct manage_file *file)
 	*file = (struct manage_file){ 0 };
 }
 
-static void read_free(struct read_job *job)
+static void read_free(struct manage_aside *aside)
 {
+	struct read_job *job = read_job_of(aside);
+
 	manage_file_drop(&job->file);
 	free(job->path);
 	free(job);
 }
 
-static void *read_main(void *arg)
+static void read_run(struct manage_aside *aside)
 {
-	struct read_job *job = arg;
-	bool is_left;
+	struct read_job *job = read_job_of(aside);
 
 	job->read(job->path, &job->file);
-	pthread_mutex_lock(&read_lock);
-	job->is_done = true;
-	is_left = job->is_left;
-	pthread_cond_broadcast(&read_changed);
-	pthread_mutex_unlock(&read_lock);
-	if (is_left)
-		read_free(job);
-	return NULL;
-}
-
-static int read_start(struct read_job *job)
-{
-	pthread_t thread;
-	int err = pthread_create(&thread, NULL, read_main, job);
-
-	if (!err)
-		pthread_detach(thread);
-	return err;
-}
-
-/* Returns false if it is left to its thread. */
-static bool read_await(const struct manage *m, struct read_job *job)
-{
-	bool is_done;
-
-	pthread_mutex_lock(&read_lock);
-	while (!job->is_done && !m->reads_end)
-		pthread_cond_wait(&read_changed, &read_lock);
-	is_done = job->is_done;
-	job->is_left = !is_done;
-	pthread_mutex_unlock(&read_lock);
-	return is_done;
-}
-
-static struct read_job *read_make(const char *path,
-				  void (*read)(const char *path,
-					       struct manage_file *file))
-{
-	struct read_job *job = calloc(1, sizeof(*job));
-
-	if (!job)
-		return NULL;
-	job->read = read;
-	job->path = strdup(path);
-	if (job->path)
-		return job;
-	free(job);
-	return NULL;
 }
 
 void manage_read_file(struct manage *m,
 		      void (*read)(const char *path, struct manage_file *file),
 		      struct manage_file *ret)
 {
-	struct read_job *job = read_make(m->server->opt->config, read);
-	int err = job ? read_start(job) : ENOMEM;
+	struct read_job *job = calloc(1, sizeof(*job));
 
 	*ret = (struct manage_file){ 0 };
-	if (err) {
-		error_set(&ret->e, -err, "cannot start a thread that reads: %s",
-			  strerror(err));
-		if (job)
-			read_free(job);
-	} else if (read_await(m, job)) {
+	if (job) {
+		job->aside.run = read_run;
+		job->aside.free = read_free;
+		job->read = read;
+		job->path = strdup(m->server->opt->config);
+	}
+	if (!job || !job->path) {
+		free(job);
+		error_set(&ret->e, -ENOMEM, "out of memory");
+	} else if (!manage_run_aside(m, &job->aside, /* seconds= */ 0,
+				     &ret->e)) {
 		*ret = job->file;
 		job->file = (struct manage_file){ 0 };
-		read_free(job);
+		read_free(&job->aside);
 	} else {
-		ret->is_given_up = true;
-		error_set(&ret->e, -ESHUTDOWN, "the target is stopping");
+		ret->is_given_up = ret->e.err == -ESHUTDOWN;
 	}
-}
-
-void manage_end_reads(struct manage *m)
-{
-	pthread_mutex_lock(&read_lock);
-	m->reads_end = true;
-	pthread_cond_broadcast(&read_changed);
-	pthread_mutex_unlock(&read_lock);
 }

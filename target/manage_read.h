@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads the configuration file of a running target. The file may be on a server that
- * does not answer, and a read of it may then hang for ever. So it is made without the
- * lock of the struct manage, and on a thread that the end of the target does not wait
- * for.
+ * does not answer: see manage_aside.h.
  *
  * Thread: any but a worker's, unless a function says otherwise.
  */
@@ -25,16 +23,13 @@ struct manage_file {
 };
 
 /*
- * Calls @read with the path of the configuration file and an empty @ret, on a thread of
- * its own, and waits for it, or for manage_end_reads(). @read may be called for longer
- * than that: it uses nothing but its arguments. Call it without the lock.
+ * Calls @read with the path of the configuration file and an empty @ret, as
+ * manage_run_aside() without a limit: @read uses nothing but its arguments. Call it without
+ * the lock.
  */
 void manage_read_file(struct manage *m,
 		      void (*read)(const char *path, struct manage_file *file),
 		      struct manage_file *ret);
 void manage_file_drop(struct manage_file *file);
-
-/* The target ends: all reads are given up, now and later. Thread: main. */
-void manage_end_reads(struct manage *m);
 
 #endif

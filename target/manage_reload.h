@@ -21,7 +21,7 @@ bool manage_reload(struct manage *m, struct given_files *given,
 /* The same on a thread of its own. While that runs, it is done once more after that,
  * however often it is asked for. Thread: main, as for the next function. */
 void manage_begin_reload(struct manage *m);
-/* Waits for the end of that thread, after manage_end_reads(). False: it does not end soon. */
+/* Waits for the end of that thread, after manage_end_asides(). False: it does not end soon. */
 bool manage_await_reload(struct manage *m);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "target/manage_aside.h"
 #include "target/server_volumes.h"
 
 #define MANAGE_SIZE_OTHER_FILE \
@@ -20,6 +21,28 @@ static bool manage_is_its_file(const struct volume *vol, const struct stat *st)
 
 	return !life->ino ||
 	       (life->dev == st->st_dev && life->ino == st->st_ino);
+}
+
+/* Asks a store for its size, after it has grown. The volume stays until it is freed. */
+struct manage_sizing {
+	struct manage_aside aside;
+	struct volume *vol;
+	uint64_t bytes; /* 0: it does not grow */
+	struct error e;
+	int res; /* result of server_measure_volume() */
+};
+
+static struct manage_sizing *manage_sizing_of(struct manage_aside *aside)
+{
+	return container_of(aside, struct manage_sizing, aside);
+}
+
+static void manage_sizing_free(struct manage_aside *aside)
+{
+	struct manage_sizing *z = manage_sizing_of(aside);
+
+	atomic_fetch_sub(&z->vol->managed, 1);
+	free(z);
 }
 
 static int manage_grow_file(const struct volume *vol, uint64_t bytes,
@@ -58,25 +81,68 @@ static bool manage_is_at_path(const struct manage *m, const char *name)
 	return vol && spec.store == VOLUME_STORE_FILE;
 }
 
-struct manage_measure {
-	struct volume *vol;
-	int res; /* result of server_measure_volume() */
-};
+static void manage_sizing_run(struct manage_aside *aside)
+{
+	struct manage_sizing *z = manage_sizing_of(aside);
+
+	if (!z->bytes || !manage_grow_file(z->vol, z->bytes, &z->e))
+		backend_look(z->vol->dev.backend);
+}
+
+static struct manage_sizing *manage_sizing_make(struct volume *vol,
+						uint64_t bytes)
+{
+	struct manage_sizing *z = calloc(1, sizeof(*z));
+
+	if (!z)
+		return NULL;
+	z->aside.run = manage_sizing_run;
+	z->aside.free = manage_sizing_free;
+	z->vol = vol;
+	z->bytes = bytes;
+	atomic_fetch_add(&vol->managed, 1);
+	return z;
+}
 
 static void manage_run_measure(struct server *s, void *arg)
 {
-	struct manage_measure *measure = arg;
+	struct manage_sizing *z = arg;
 
-	measure->res = server_measure_volume(s, measure->vol);
+	z->res = server_measure_volume(s, z->vol);
+}
+
+/* The store has answered; others may have removed the volume meanwhile. */
+static bool manage_take_size(struct manage *m, const char *name,
+			     struct manage_sizing *z, uint64_t *ret_bytes,
+			     struct manage_fault *f)
+{
+	if (z->e.err)
+		return manage_refuse_volume(f, name, "size", z->e.text);
+	if (manage_served(m, name) != z->vol)
+		return manage_refuse_unknown(f, name);
+	if (server_call(m->server, manage_run_measure, z))
+		return manage_refuse_end(f);
+	if (z->res < 0)
+		return manage_refuse_volume(
+			f, name, "size",
+			z->res == -ESTALE ? "its store has become smaller"
+					  : strerror(-z->res));
+	*ret_bytes = z->vol->blocks * z->vol->block_size;
+	if (z->bytes && *ret_bytes != z->bytes)
+		return manage_refuse_volume(f, name, "size",
+					    MANAGE_SIZE_OTHER_FILE);
+	return true;
 }
 
 bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
 			  uint64_t *ret_bytes, struct manage_fault *f)
 {
-	struct manage_measure v = { .vol = manage_served(m, name) };
+	struct volume *vol = manage_served(m, name);
+	struct manage_sizing *z;
 	struct error e;
+	bool good;
 
-	if (!v.vol)
+	if (!vol)
 		return manage_refuse_unknown(f, name);
 	if (bytes && !manage_is_at_path(m, name))
 		return manage_refuse_volume(
@@ -84,23 +150,15 @@ bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
 			"only the target's own files can be made larger; make "
 			"the store larger by its own means, then leave out the "
 			"size");
-	if (bytes % v.vol->block_size)
+	if (bytes % vol->block_size)
 		return manage_refuse_volume(f, name, "size",
 					    "not a multiple of the block size");
-	if (bytes && manage_grow_file(v.vol, bytes, &e))
+	z = manage_sizing_make(vol, bytes);
+	if (!z)
+		return manage_refuse_volume(f, name, "", "out of memory");
+	if (manage_run_unlocked(m, &z->aside, &e))
 		return manage_refuse_volume(f, name, "size", e.text);
-	/* On this thread: a worker does not wait for the store. */
-	backend_look(v.vol->dev.backend);
-	if (server_call(m->server, manage_run_measure, &v))
-		return manage_refuse_end(f);
-	if (v.res < 0)
-		return manage_refuse_volume(
-			f, name, "size",
-			v.res == -ESTALE ? "its store has become smaller"
-					 : strerror(-v.res));
-	*ret_bytes = v.vol->blocks * v.vol->block_size;
-	if (bytes && *ret_bytes != bytes)
-		return manage_refuse_volume(f, name, "size",
-					    MANAGE_SIZE_OTHER_FILE);
-	return true;
+	good = manage_take_size(m, name, z, ret_bytes, f);
+	manage_sizing_free(&z->aside);
+	return good;
 }

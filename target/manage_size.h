@@ -10,7 +10,8 @@
 #include "target/manage.h"
 
 /* Makes the file of a volume @bytes long. If @bytes is 0, checks whether its
- * store has grown. *ret_bytes: the size that initiators see. */
+ * store has grown. *ret_bytes: the size that initiators see. The store has --stop-timeout to
+ * answer; meanwhile others may change everything. */
 bool manage_resize_volume(struct manage *m, const char *name, uint64_t bytes,
 			  uint64_t *ret_bytes, struct manage_fault *f);
 

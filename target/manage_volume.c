@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "target/block/plugin_load.h"
+#include "target/manage_open.h"
 #include "target/port/port_change.h"
 #include "target/port/task_mgmt.h"
 #include "target/server_stop.h"
@@ -37,6 +38,7 @@ struct manage_volume {
 	struct manage *m;
 	struct server *s;
 	struct volume_spec *spec;
+	bool is_part;		       /* of a larger change */
 	struct access_rules meanwhile; /* if it has none of its own */
 	struct volume *vol;
 	enum manage_volume_state state;
@@ -189,15 +191,18 @@ static int manage_open(struct manage_volume *v)
 		err = manage_check_leaving(v);
 	if (err)
 		return err;
-	err = volume_open(v->spec, manage_first_lun(v), v->s->target.text,
-			  &v->vol, &v->e);
+	err = manage_open_volume(v->m, v->spec, manage_first_lun(v),
+				 !v->is_part, &v->vol, &v->e);
 	if (err) {
 		v->vol = NULL;
 		if (err == -EACCES && !v->spec->given)
 			manage_advise_given(v);
 		return err;
 	}
-	err = manage_prepare(v);
+	/* Others may have changed something meanwhile. */
+	err = manage_check_leaving(v);
+	if (!err)
+		err = manage_prepare(v);
 	if (!err)
 		err = server_open_journal(v->s, v->vol, &v->e);
 	if (err)
@@ -602,6 +607,7 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		spec->given = given_files_find(new->given, spec->path);
 	manage_volume_init(&v, m);
 	v.spec = spec;
+	v.is_part = new->is_part;
 	if (!manage_take_meanwhile(&v, new->meanwhile))
 		return manage_refuse_volume(f, name, "allow", v.e.text);
 	if (m->server->luns.cnt == LUNS_MAX)

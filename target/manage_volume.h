@@ -22,9 +22,13 @@ struct manage_new_volume {
 	/* Its store may be one of these files. Otherwise the target opens it, if it may.
 	 * NULL: there are none. */
 	struct given_files *given;
+	/* It is a part of a larger change: nobody else changes anything until its store is
+	 * open. */
+	bool is_part;
 };
 
-/* Adds a volume. *ret_vol, borrowed, has its name and LUN. False: refused. */
+/* Adds a volume: see manage_open.h. *ret_vol, borrowed, has its name and LUN. False:
+ * refused. */
 bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		       json_t **ret_vol, struct manage_fault *f);
 /* Removes the volumes @names: all of them go, or, when one is refused, none. (If memory

@@ -3,8 +3,8 @@
 
 #include "target/control/control.h"
 #include "target/manage.h"
+#include "target/manage_aside.h"
 #include "target/manage_methods.h"
-#include "target/manage_read.h"
 #include "target/manage_reload.h"
 
 int server_manage_open(struct server *s, struct error *e)
@@ -40,7 +40,7 @@ bool server_manage_close(struct server *s)
 {
 	server_calls_close(s);
 	if (s->manage)
-		manage_end_reads(s->manage);
+		manage_end_asides(s->manage);
 	if (!control_destroy(s->control, MANAGE_LAST_MS) ||
 	    (s->manage && !manage_await_reload(s->manage))) {
 		log_error("a change does not end; the target ends without it");

@@ -11,6 +11,8 @@ mkdir "$M" "$T/second"
 reads() { timeout 20 dd if="$M/$1" of=/dev/null bs=4k count="$2" iflag=direct status=none; }
 logs_in() { timeout 20 rdma-info "$URI"; }
 is_managed() { timeout 20 rdma-ctl --control "$S" status; }
+# Without a unit attention. It is refused when its turn comes.
+is_changed() { exits 1 timeout 20 rdma-ctl --control "$S" volume eject $OTHER; }
 sends() { echo a cdb "$@" >&8; }
 ctl_later() {
 	rdma-ctl --control "$S" "$@" &
@@ -24,12 +26,14 @@ others_go_on() {
 	t_check '... so do flushes' writes
 	t_check '... and logins' logs_in
 	t_check '... and rdma-ctl' is_managed
+	t_check '... also if it changes something' is_changed
 }
 
 # ---- the reader of the log
 
 mkfifo "$T/pipe"
 exec 7<>"$T/pipe"
+OTHER=disk
 T_PORT=$((20000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
 URI=srp+tcp://127.0.0.1:$T_PORT
 # The pipe has room for some hundred lines, and each READ is one.
@@ -84,21 +88,12 @@ if [ "$(id -u)" = 0 ] && losetup -f >/dev/null 2>&1; then
 	t_wait_for 5 test -f "$T/behind/disk" || t_bail 'no file system'
 	t_loops=$(losetup --show -f "$T/behind/disk") && DISK="--backing $t_loops,name=dev"
 fi
-t_target --control "$S" --threads 1 --stop-timeout 1 --backing "$T/server/disk,name=far" \
-	--backing "$T/healthy,name=disk" --backing ram:1M,name=layer,fault=read:stuck:lba=8 \
-	$OVER $DISK
-mkfifo "$T/commands"
-exec 8<>"$T/commands"
-pr_client <"$T/commands" >"$T/answers" 8>&- &
-t_pids="$t_pids $!"
-echo "a login ${URI#*://} 1" >&8
-t_mount "$URI" "$M"
-OTHER=disk
+serves_far() { # ARG...
+	t_target --control "$S" --threads 1 --backing "$T/server/disk,name=far" \
+		--backing "$T/healthy,name=disk" "$@"
+	t_mount "$URI" "$M"
+}
 writes() { timeout 20 dd if=/dev/zero of="$M/$OTHER" bs=4k count=8 conv=fsync,notrunc status=none; }
-answers() { [ "$(wc -l <"$T/answers")" = "$1" ]; }
-# A first command gets the unit attention of the login.
-sends 00 0
-t_wait_for 5 answers 2 || t_bail "$(cat "$T/answers")"
 # hangs NAME WHAT CMD...: the file server does not answer NAME, which CMD asks for
 hangs() {
 	: >"$HANG/$1"
@@ -107,13 +102,55 @@ hangs() {
 	others_go_on
 	rm "$HANG/$1"
 }
+
+# ---- changes by rdma-ctl
+
+mkdir "$T/later"
+hang_fs "$HANG" "$T/later" &
+t_pids="$! $t_pids"
+t_mounts="$t_mounts $T/later"
+t_wait_for 5 test -f "$T/later/disk" || t_bail 'no file system'
+# Direct I/O is tried, which rdma-ctl does not do when it opens the file.
+LATER_DISK="$T/later/disk,name=later,direct=on"
+serves_far
+hangs getattr 'a question about the size' ctl_later volume resize far
+t_check 'it is answered when the server answers' wait "$LATER"
+hangs read 'a volume that is added' ctl_later volume add "$LATER_DISK"
+t_check 'it is there when the server answers' wait "$LATER"
+t_check 'as the others are' shows far disk later
+fusermount3 -u "$M"
+t_target_stop TERM
+
+# ---- commands
+
+serves_far --stop-timeout 1 \
+	--backing ram:1M,name=layer,fault=read:stuck:lba=8 \
+	$OVER $DISK
+mkfifo "$T/commands"
+exec 8<>"$T/commands"
+pr_client <"$T/commands" >"$T/answers" 8>&- &
+t_pids="$t_pids $!"
+echo "a login ${URI#*://} 1" >&8
+answers() { [ "$(wc -l <"$T/answers")" = "$1" ]; }
+# A first command gets the unit attention of the login.
+sends 00 0
+t_wait_for 5 answers 2 || t_bail "$(cat "$T/answers")"
 hangs lseek 'GET LBA STATUS' sends 9e120000000000000000000000180000 24
 t_check 'it is answered when the server answers' t_wait_for 10 answers 3
 hangs getattr 'LOG SENSE' sends 4d004000000000010000 4
 t_check 'it is answered when the server answers' t_wait_for 10 answers 4
 hangs getattr 'a hang-up signal' kill -HUP "$T_TARGET"
-hangs getattr 'a question about the size' ctl_later volume resize far
-t_check 'it is answered when the server answers' wait "$LATER"
+# gives_up NAME WHAT ARG...: rdma-ctl is refused after --stop-timeout
+gives_up() {
+	: >"$HANG/$1"
+	t_refused "$2 is given up" "volume '.*': .*its store has not answered for 1 s" \
+		timeout 20 rdma-ctl --control "$S" volume "${@:3}"
+	rm "$HANG/$1"
+}
+gives_up getattr 'a question about the size' resize far
+gives_up read 'a volume that is added' add "$LATER_DISK"
+t_check 'it can be added when the server answers' t_wait_for 10 ctl volume add "$LATER_DISK"
+t_check 'and removed' ctl volume remove --force later
 # Many more than io_uring makes threads for I/O on regular files: four for each processor.
 # By two initiators, as a mount leaves some of its requests to other volumes.
 MANY=64
@@ -177,10 +214,14 @@ tells_of() { grep -Eq "error: volume '$1'.* its store (does not|has not) answer"
 reads_one far 9900
 [ -z "$DISK" ] || reads_one dev 19000
 t_check 'READs hang' t_wait_for 10 is_hung read "$([ -n "$DISK" ] && echo 2 || echo 1)"
+: >"$HANG/getattr"
+ctl_later volume resize far
+t_check 'so does a question about the size' t_wait_for 10 is_hung getattr 1
 kill "$T_TARGET"
 t_check 'a signal ends the target without the file server' t_wait_for 20 tells_of far
+t_check 'the question is refused' exits 1 wait "$LATER"
 [ -z "$DISK" ] || t_check 'and without the disk' t_wait_for 20 tells_of dev
-rm "$HANG/read"
+rm "$HANG/read" "$HANG/getattr"
 fusermount3 -uz "$M"
 t_ends "$T_TARGET"
 STATUS=$?

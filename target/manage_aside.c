@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/manage_aside.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+/* They outlive the struct manage, as a thread that hangs may. They guard is_done, is_left and
+ * asides_end. */
+static pthread_mutex_t aside_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t aside_changed = PTHREAD_COND_INITIALIZER;
+
+static void aside_take_line(void *user, const char *line)
+{
+	const struct manage_aside *job = user;
+
+	pthread_mutex_lock(&aside_lock);
+	if (!job->is_left)
+		job->caller->take(job->caller->user, line);
+	pthread_mutex_unlock(&aside_lock);
+}
+
+static void *aside_main(void *arg)
+{
+	struct manage_aside *job = arg;
+	const struct log_caller caller = { .take = aside_take_line,
+					   .user = job };
+	bool is_left;
+
+	if (job->caller)
+		log_set_caller(&caller);
+	job->run(job);
+	pthread_mutex_lock(&aside_lock);
+	job->is_done = true;
+	is_left = job->is_left;
+	pthread_cond_broadcast(&aside_changed);
+	pthread_mutex_unlock(&aside_lock);
+	log_set_caller(NULL);
+	if (is_left)
+		job->free(job);
+	return NULL;
+}
+
+static int manage_start_aside(struct manage_aside *job)
+{
+	pthread_t thread;
+	int err;
+
+	job->caller = log_get_caller();
+	err = pthread_create(&thread, NULL, aside_main, job);
+	if (!err)
+		pthread_detach(thread);
+	return err;
+}
+
+static int aside_wait(const struct timespec *until)
+{
+	if (!until)
+		return pthread_cond_wait(&aside_changed, &aside_lock);
+	return pthread_cond_clockwait(&aside_changed, &aside_lock,
+				      CLOCK_MONOTONIC, until);
+}
+
+/* 0, or why it is left to its thread. */
+static int aside_await(const struct manage *m, struct manage_aside *job,
+		       unsigned int seconds)
+{
+	struct timespec until;
+	int err = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += seconds;
+	pthread_mutex_lock(&aside_lock);
+	while (!job->is_done && !m->asides_end && !err)
+		err = aside_wait(seconds ? &until : NULL);
+	err = m->asides_end ? -ESHUTDOWN : -err;
+	if (job->is_done)
+		err = 0;
+	job->is_left = err;
+	pthread_mutex_unlock(&aside_lock);
+	return err;
+}
+
+int manage_run_aside(const struct manage *m, struct manage_aside *job,
+		     unsigned int seconds, struct error *e)
+{
+	int err = manage_start_aside(job);
+
+	if (err) {
+		job->free(job);
+		return error_set(e, -err, "cannot start a thread: %s",
+				 strerror(err));
+	}
+	err = aside_await(m, job, seconds);
+	if (err == -ESHUTDOWN)
+		error_set(e, err, "the target is stopping");
+	else if (err)
+		error_set(e, err, "its store has not answered for %u s",
+			  seconds);
+	return err;
+}
+
+int manage_run_unlocked(struct manage *m, struct manage_aside *job,
+			struct error *e)
+{
+	int err;
+
+	manage_unlock(m);
+	err = manage_run_aside(m, job, m->server->opt->stop_timeout_s, e);
+	manage_lock(m);
+	return err;
+}
+
+void manage_end_asides(struct manage *m)
+{
+	pthread_mutex_lock(&aside_lock);
+	m->asides_end = true;
+	pthread_cond_broadcast(&aside_changed);
+	pthread_mutex_unlock(&aside_lock);
+}
