@@ -604,6 +604,17 @@ int backend_grow(struct backend *be, uint64_t bytes)
 	return -EINVAL;
 }
 
+int backend_prepare(struct backend *be, unsigned int workers)
+{
+	int err = 0;
+
+	for (; be && !err; be = be->below) {
+		if (be->type && be->type->prepare)
+			err = be->type->prepare(be->v, workers);
+	}
+	return err;
+}
+
 uint64_t backend_used(struct backend *be)
 {
 	uint64_t size = be->info.size;

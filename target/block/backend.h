@@ -130,6 +130,9 @@ struct backend_type {
 	 * if it cannot grow, -ERANGE if it would become smaller. NULL: the same,
 	 * or the backend below does it. */
 	int (*grow)(void *v, uint64_t bytes);
+	/* Opens what each of @workers needs, so that queue_add() does not block. Blocks;
+	 * thread: any but a worker's. 0 or -errno. NULL: queue_add() never blocks. */
+	int (*prepare)(void *v, unsigned int workers);
 	/* Learns anew what measure() and used() return. Blocks; thread: any but a
 	 * worker. The other one does not block: block_io_done() ends @io on the
 	 * worker. Both NULL: they always know. */
@@ -269,6 +272,9 @@ int backend_sync(struct backend *be);
 
 /* See backend_type.grow. */
 int backend_grow(struct backend *be, uint64_t bytes);
+
+/* See backend_type.prepare. Without it, backend_attach() may block. */
+int backend_prepare(struct backend *be, unsigned int workers);
 
 /* The next two return what the store has learnt last. backend_look() lets it learn
  * this anew, and blocks: thread any but a worker. backend_ask_to_look() does not block;

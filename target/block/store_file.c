@@ -636,6 +636,20 @@ static int reopen(int fd)
 	return again < 0 ? -errno : again;
 }
 
+static int file_prepare(void *v, unsigned int workers)
+{
+	struct file_store *file = v;
+
+	while (file->flush_fd_cnt < workers) {
+		int fd = reopen(file->fd);
+
+		if (fd < 0)
+			return fd;
+		file->flush_fds[file->flush_fd_cnt++] = fd;
+	}
+	return 0;
+}
+
 static int store_file_flush_fd(struct file_store *file)
 {
 	return file->flush_fd_cnt ? file->flush_fds[--file->flush_fd_cnt]
@@ -737,6 +751,7 @@ const struct backend_type backend_file = {
 	.location = BACKEND_AT_PATH,
 	.sync = file_sync,
 	.grow = file_grow,
+	.prepare = file_prepare,
 	.look = file_look,
 	.ask_to_look = file_ask_to_look,
 };

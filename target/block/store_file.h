@@ -50,8 +50,8 @@ struct file_io {
 struct file_store {
 	char *path; /* for messages */
 	int fd;
-	/* Open files for flushes that came with fd, or that workers have left.
-	 * Without them, it is opened once more for each worker. */
+	/* Open files for flushes that came with fd, that prepare() has opened, or that
+	 * workers have left. Without them, it is opened once more for each worker. */
 	int flush_fds[BLOCK_WORKERS_MAX];
 	_Atomic unsigned int flush_fd_cnt; /* workers may leave together */
 	bool read_only;

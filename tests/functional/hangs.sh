@@ -21,11 +21,14 @@ ctl_later() {
 ends() { t_wait_for 10 t_has_ended "$T_TARGET" && wait "$T_TARGET"; }
 
 # What hangs concerns nobody else.
-others_go_on() {
+workers_go_on() {
 	t_check '... reads of another volume go on' reads $OTHER 64
 	t_check '... so do flushes' writes
 	t_check '... and logins' logs_in
 	t_check '... and rdma-ctl' is_managed
+}
+others_go_on() {
+	workers_go_on
 	t_check '... also if it changes something' is_changed
 }
 
@@ -112,12 +115,31 @@ t_mounts="$t_mounts $T/later"
 t_wait_for 5 test -f "$T/later/disk" || t_bail 'no file system'
 # Direct I/O is tried, which rdma-ctl does not do when it opens the file.
 LATER_DISK="$T/later/disk,name=later,direct=on"
-serves_far
+mkdir -m 755 "$T/config"
+echo '{}' >"$T/config/c.json"
+new=(--volumes-from "$T/later")
+[ -z "${SANITIZED-}" ] || new=() # it needs the sandbox
+serves_far --config "$T/config/c.json" "${new[@]}"
 hangs getattr 'a question about the size' ctl_later volume resize far
 t_check 'it is answered when the server answers' wait "$LATER"
 hangs read 'a volume that is added' ctl_later volume add "$LATER_DISK"
 t_check 'it is there when the server answers' wait "$LATER"
 t_check 'as the others are' shows far disk later
+t_check 'it is removed' ctl volume remove --force later
+# rdma-target opens the file itself, and once more for each worker.
+opens_itself() {
+	: >"$HANG/read"
+	echo "{\"backing\": [\"$LATER_DISK\"]}" >"$T/config/c.json"
+	kill -HUP "$T_TARGET"
+	t_check 'a file of a configuration hangs' t_wait_for 10 test -s "$HANG/read"
+	: >"$HANG/open"
+	rm "$HANG/read"
+	t_check 'it hangs when it is opened again' t_wait_for 10 test -s "$HANG/open"
+	workers_go_on
+	rm "$HANG/open"
+	t_check 'it is there when the server answers' t_wait_for 10 shows far disk later
+}
+[ -n "${SANITIZED-}" ] || opens_itself
 fusermount3 -u "$M"
 t_target_stop TERM
 
