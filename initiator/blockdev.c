@@ -61,13 +61,18 @@ static bool is_write(enum srpi_op op)
 	       op == SRPI_WRITE_ZEROES;
 }
 
-/* An operation that has begun is over. The next write of its bytes goes on. */
-static void blockdev_io_done(struct srpi_io *sio, int err)
+/* The next write of its bytes goes on. */
+static __attribute__((noinline)) void blockdev_give_range_back(struct io *io)
 {
-	struct io *io = io_of(sio);
-
-	if (is_write(sio->op) && io->range.held)
+	if (io->range.held)
 		ini_range_give_back(io->volume->ranges, &io->range);
+}
+
+/* An operation that has begun is over. */
+static inline void blockdev_io_done(struct srpi_io *sio, int err)
+{
+	if (is_write(sio->op))
+		blockdev_give_range_back(io_of(sio));
 	sio->done(sio, err);
 }
 
@@ -304,23 +309,21 @@ static void blockdev_note_written(struct srpi_io *sio)
 {
 	struct ini_volume *vol = blockdev_volume_of(sio);
 
-	if (!is_write(sio->op) || (io_of(sio)->step_fua && vol->info.fua))
+	if (io_of(sio)->step_fua && vol->info.fua)
 		return;
 	ini_volume_written(vol);
 	io_of(sio)->flush |= sio->fua && sio->op != SRPI_DISCARD;
 }
 
-static void blockdev_step_done(struct ini_cmd *cmd, int err)
+static __attribute__((noinline)) void blockdev_write_step_done(struct io *io,
+							       int err)
 {
-	struct io *io = container_of(cmd, struct io, cmd);
 	struct srpi_io *sio = sio_of(io);
 
 	if (err && without_write_same(sio, err)) {
 		blockdev_step(sio);
 		return;
 	}
-	if (!err && data_is_short(cmd))
-		err = -EIO;
 	if (err) {
 		blockdev_io_done(sio, err);
 		return;
@@ -333,6 +336,24 @@ static void blockdev_step_done(struct ini_cmd *cmd, int err)
 		blockdev_flush(sio);
 	else
 		blockdev_io_done(sio, 0);
+}
+
+static void blockdev_step_done(struct ini_cmd *cmd, int err)
+{
+	struct io *io = container_of(cmd, struct io, cmd);
+	struct srpi_io *sio = sio_of(io);
+
+	if (!err && data_is_short(cmd))
+		err = -EIO;
+	if (sio->op != SRPI_READ) {
+		blockdev_write_step_done(io, err);
+		return;
+	}
+	io->pos += io->step_len;
+	if (!err && io->pos < sio->len)
+		blockdev_step(sio);
+	else
+		sio->done(sio, err);
 }
 
 static void blockdev_stopped(struct ini_cmd *cmd, int err)
@@ -503,8 +524,9 @@ static bool blockdev_take_range(struct srpi_io *sio)
 	return ini_range_take(io->volume->ranges, &io->range);
 }
 
-static inline void blockdev_submit(struct srpi_session *s, struct srpi_io *sio,
-				   bool in_range)
+/* False: it needs no command, or is refused; done() follows. */
+static inline __attribute__((always_inline)) bool
+blockdev_begin(struct srpi_session *s, struct srpi_io *sio)
 {
 	struct io *io = io_of(sio);
 	int err = blockdev_check(s, sio);
@@ -513,13 +535,31 @@ static inline void blockdev_submit(struct srpi_session *s, struct srpi_io *sio,
 	blockdev_io_init(io, s);
 	if (err || needs_no_command(s, sio)) {
 		ini_session_refuse(s, &io->cmd, err);
-		return;
+		return false;
 	}
 	vol = s->volumes[sio->volume];
 	vol->is_used = true;
 	io->volume = vol;
 	io->written = vol->written;
 	io->losses = vol->losses;
+	return true;
+}
+
+static void blockdev_find_extent(struct srpi_io *sio)
+{
+	struct io *io = io_of(sio);
+
+	if (!io->volume->no_lba_status) {
+		ask_extent(sio);
+		return;
+	}
+	extent_unknown(sio);
+	ini_session_refuse(io->session, &io->cmd, 0);
+}
+
+static __attribute__((noinline)) void blockdev_start(struct srpi_io *sio,
+						     bool in_range)
+{
 	switch (sio->op) {
 	case SRPI_READ:
 		blockdev_step(sio);
@@ -527,7 +567,7 @@ static inline void blockdev_submit(struct srpi_session *s, struct srpi_io *sio,
 	case SRPI_WRITE:
 	case SRPI_DISCARD:
 	case SRPI_WRITE_ZEROES:
-		io->range.held = false;
+		io_of(sio)->range.held = false;
 		if (in_range || blockdev_take_range(sio))
 			blockdev_step(sio);
 		break;
@@ -535,19 +575,19 @@ static inline void blockdev_submit(struct srpi_session *s, struct srpi_io *sio,
 		blockdev_flush(sio);
 		break;
 	case SRPI_EXTENT:
-		if (vol->no_lba_status) {
-			extent_unknown(sio);
-			ini_session_refuse(s, &io->cmd, 0);
-		} else {
-			ask_extent(sio);
-		}
+		blockdev_find_extent(sio);
 		break;
 	}
 }
 
 void srpi_submit(struct srpi_session *s, struct srpi_io *sio)
 {
-	blockdev_submit(s, sio, /* in_range= */ false);
+	if (!blockdev_begin(s, sio))
+		return;
+	if (sio->op == SRPI_READ)
+		blockdev_step(sio);
+	else
+		blockdev_start(sio, /* in_range= */ false);
 }
 
 bool srpi_io_refused(const struct srpi_io *sio)
@@ -601,7 +641,8 @@ void srpi_range_submit(struct srpi_session *s, struct srpi_range *range,
 	assert(io->volume == range->volume);
 	assert(io->offset >= range->offset &&
 	       io->offset + io->len <= range->offset + range->len);
-	blockdev_submit(s, io, /* in_range= */ true);
+	if (blockdev_begin(s, io))
+		blockdev_start(io, /* in_range= */ true);
 }
 
 void srpi_range_give_back(struct srpi_session *s, struct srpi_range *range)
