@@ -26,12 +26,20 @@ enum ini_dir {
 	INI_PARAM_IN,  /* param gets at most len bytes */
 };
 
-/* Why a command is sent again, on the same connection. */
+/* Why a command is sent again: the last one over another connection, the others over
+ * the same one. */
 enum ini_retry {
 	INI_RETRY_ATTENTION, /* unit attention or deferred error */
 	INI_RETRY_ABORTED,   /* ABORTED COMMAND, or status TASK ABORTED */
 	INI_RETRY_BUSY,	     /* BUSY, TASK SET FULL, becoming ready */
+	INI_RETRY_OVERDUE,   /* no answer for io_timeout_ms */
 	INI_RETRIES,
+};
+
+enum ini_cmd_kind {
+	INI_OPERATION,	  /* of the program, or for it */
+	INI_QUESTION,	  /* of discovery: never held, never sent again */
+	INI_SIGN_OF_LIFE, /* of keep_alive.c: its answer is no service */
 };
 
 static inline bool ini_dir_is_in(enum ini_dir dir)
@@ -61,7 +69,8 @@ struct ini_cmd {
 	/*
 	 * Called once. @err: 0 for status GOOD and all of the data. Otherwise
 	 * the result of scsi_sense_to_errno(), -EIO, -ENODEV when the volume is
-	 * dead, or -ECANCELED after srpi_close(). The session retries commands
+	 * dead, or -ECANCELED after srpi_close(). A command that had no answer
+	 * too often or for too long fails with -EIO. The session retries commands
 	 * after unit attentions, deferred errors, and the status BUSY or TASK
 	 * ABORTED before; but not an aborted flush of a target that may not
 	 * report its failure again.
@@ -72,8 +81,10 @@ struct ini_cmd {
 	uint32_t data_len; /* DATA_IN, PARAM_IN: bytes that arrived */
 	uint8_t status;	   /* SCSI status; 0 if there was none */
 	bool has_sense;
+	/* The session was not running, or it was given up: there is no answer. */
+	bool refused;
+	bool was_lost; /* private: its connection was, at lost_us first */
 	struct scsi_sense sense;
-	bool refused; /* the session was not running; there is no answer */
 
 	/* private to the session */
 	struct list node;
@@ -84,8 +95,9 @@ struct ini_cmd {
 	const struct ini_channel
 		*answered_on; /* with fence, when it is done ... */
 	uint64_t answered_no; /* ... and the number that sent_no had reached */
-	unsigned int tries[INI_RETRIES];
-	bool is_question; /* of discovery: never held, never sent again */
+	uint16_t tries[INI_RETRIES];
+	enum ini_cmd_kind kind;
+	uint64_t lost_us;
 	int err;
 };
 

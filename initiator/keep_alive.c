@@ -44,7 +44,7 @@ static void keep_alive_ask_luns(struct srpi_session *s)
 				 .done = keep_alive_luns_reported };
 	scsi_cdb_report_luns(LUNS_LEN, cmd->cdb);
 	s->keep_alive.asking = true;
-	ini_session_submit(s, cmd);
+	ini_session_probe(s, cmd);
 }
 
 /* The next volume to ask; NULL: none is left. */
@@ -88,7 +88,7 @@ static void keep_alive_ask(struct srpi_session *s)
 				 .done = keep_alive_answered };
 	scsi_cdb_test_unit_ready(cmd->cdb);
 	s->keep_alive.asking = true;
-	ini_session_submit(s, cmd);
+	ini_session_probe(s, cmd);
 }
 
 static void keep_alive_due(struct reactor_timer *t)

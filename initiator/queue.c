@@ -5,6 +5,10 @@
  * and is sent again when the session is RUNNING. All commands have the same
  * effect when they are executed twice. The target ends the old nexus before it
  * accepts the new login, so no command of the old nexus is executed later.
+ *
+ * A command is not sent again for ever, whatever the other ones do. It fails when it had
+ * no answer too often, and when its connection is lost again fast_io_fail_ms after
+ * the first time.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,10 +20,11 @@
  * has more than a dozen unit attentions and reports one at a time. New ones may
  * arise before the command gets through.
  */
-static const unsigned int tries_max[INI_RETRIES] = {
+static const uint16_t tries_max[INI_RETRIES] = {
 	[INI_RETRY_ATTENTION] = 64,
 	[INI_RETRY_ABORTED] = 8,
 	[INI_RETRY_BUSY] = 3000, /* of BUSY_DELAY_MS */
+	[INI_RETRY_OVERDUE] = 6, /* five retries, as the kernel's sd */
 };
 
 #define BUSY_DELAY_MS 10
@@ -36,7 +41,8 @@ static const unsigned int tries_max[INI_RETRIES] = {
 
 /* ---- no answer ---- */
 
-/* Checks the age of the commands in flight from time to time. */
+/* Checks the age of the commands in flight from time to time; or, when none is, how
+ * long the others have waited for a credit. */
 static void queue_watch(struct srpi_session *s)
 {
 	int limit = s->options.io_timeout_ms;
@@ -50,30 +56,64 @@ static void queue_watch(struct srpi_session *s)
 			  (uint64_t)(every > 0 ? every : 1));
 }
 
+/* @since: for an answer or for a credit. */
+static bool queue_is_overdue(const struct srpi_session *s, uint64_t since)
+{
+	int limit = s->options.io_timeout_ms;
+
+	return limit >= 0 &&
+	       reactor_now_us(s->ctx->reactor) - since >= limit * 1000ull;
+}
+
+/* @cmd: NULL: there is no credit for any. */
+static void queue_time_out(struct srpi_session *s, struct ini_channel *ch,
+			   const struct ini_cmd *cmd, uint64_t since)
+{
+	uint64_t age_us = reactor_now_us(s->ctx->reactor) - since;
+	char text[160];
+
+	if (!queue_is_overdue(s, since) || ch->state != INI_CHANNEL_RUNNING)
+		return;
+	s->stats.timeouts++;
+	ini_timeout_text(cmd, age_us / 1000, text, sizeof(text));
+	ini_channel_fail(ch, -ETIMEDOUT, text);
+}
+
+/* Commands wait, and none is in flight: the target has not given back the credits. */
+static bool queue_starves(struct srpi_session *s)
+{
+	bool starves =
+		s->state == SRPI_RUNNING && !list_empty(&s->queue.waiting);
+
+	if (!starves)
+		s->queue.starved_us = 0;
+	else if (!s->queue.starved_us)
+		s->queue.starved_us = reactor_now_us(s->ctx->reactor);
+	return starves;
+}
+
 static void watch_due(struct reactor_timer *t)
 {
 	struct srpi_session *s =
 		container_of(t, struct srpi_session, queue.watch_timer);
-	uint64_t now = reactor_now_us(s->ctx->reactor);
 	bool any = false;
-	char text[160];
 
 	s->queue.watching = false;
 	for (unsigned int i = 0; i < s->channel_cnt; i++) {
 		struct ini_channel *ch = s->channels[i];
 		const struct ini_cmd *cmd = ini_channel_oldest(ch);
-		uint64_t age_ms = cmd ? (now - cmd->sent_us) / 1000 : 0;
 
 		any |= cmd != NULL;
-		if (age_ms < (uint64_t)s->options.io_timeout_ms ||
-		    ch->state != INI_CHANNEL_RUNNING)
-			continue;
-		s->stats.timeouts++;
-		ini_timeout_text(cmd, age_ms, text, sizeof(text));
-		ini_channel_fail(ch, -ETIMEDOUT, text);
+		if (cmd)
+			queue_time_out(s, ch, cmd, cmd->sent_us);
 	}
-	if (any)
+	if (any) {
+		s->queue.starved_us = 0;
 		queue_watch(s);
+	} else if (queue_starves(s)) {
+		queue_time_out(s, s->channels[0], NULL, s->queue.starved_us);
+		queue_watch(s);
+	}
 }
 
 /* ---- sending ---- */
@@ -125,6 +165,8 @@ static __attribute__((noinline)) void queue_send_list(struct srpi_session *s,
 		queue_send_on(
 			s, ch,
 			container_of(list_pop(from), struct ini_cmd, node));
+	if (!list_empty(from))
+		queue_watch(s);
 }
 
 /* Called for each answer, too: mostly nothing waits then. */
@@ -139,7 +181,7 @@ void ini_queue_send(struct srpi_session *s)
 /* May @cmd be sent, and does no other command wait for that? */
 static bool queue_is_next(struct srpi_session *s, const struct ini_cmd *cmd)
 {
-	return cmd->is_question == (s->state != SRPI_RUNNING) &&
+	return (cmd->kind == INI_QUESTION) == (s->state != SRPI_RUNNING) &&
 	       list_empty(sendable(s));
 }
 
@@ -156,7 +198,7 @@ static void wait_in_order(struct srpi_session *s, struct ini_cmd *cmd)
 
 static void queue_add(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	if (cmd->is_question)
+	if (cmd->kind == INI_QUESTION)
 		list_add_tail(&s->queue.asked, &cmd->node);
 	else
 		wait_in_order(s, cmd);
@@ -171,7 +213,7 @@ static bool queue_takes(const struct srpi_session *s, const struct ini_cmd *cmd)
 {
 	if (s->closing || queue_is_dead(cmd))
 		return false;
-	if (cmd->is_question)
+	if (cmd->kind == INI_QUESTION)
 		return s->link == INI_LINK_ASKING;
 	return s->state == SRPI_RUNNING || s->state == SRPI_BLOCKED;
 }
@@ -180,7 +222,7 @@ static bool queue_takes(const struct srpi_session *s, const struct ini_cmd *cmd)
 static int queue_refusal(const struct srpi_session *s,
 			 const struct ini_cmd *cmd)
 {
-	if (s->closing || cmd->is_question)
+	if (s->closing || cmd->kind == INI_QUESTION)
 		return -ECANCELED;
 	return queue_is_dead(cmd) ? -ENODEV : -EIO;
 }
@@ -191,10 +233,12 @@ static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 
 	cmd->seq = s->queue.next_seq++;
 	memset(cmd->tries, 0, sizeof(cmd->tries));
+	/* side by side: one store */
+	cmd->data_len = 0;
 	cmd->status = 0;
 	cmd->has_sense = false;
 	cmd->refused = false;
-	cmd->data_len = 0;
+	cmd->was_lost = false;
 	if (!queue_takes(s, cmd)) {
 		ini_session_refuse(s, cmd, queue_refusal(s, cmd));
 		return;
@@ -211,13 +255,19 @@ static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 
 void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	cmd->is_question = false;
+	cmd->kind = INI_OPERATION;
+	ini_queue_submit(s, cmd);
+}
+
+void ini_session_probe(struct srpi_session *s, struct ini_cmd *cmd)
+{
+	cmd->kind = INI_SIGN_OF_LIFE;
 	ini_queue_submit(s, cmd);
 }
 
 void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	cmd->is_question = true;
+	cmd->kind = INI_QUESTION;
 	ini_queue_submit(s, cmd);
 }
 
@@ -391,7 +441,8 @@ static void queue_fence(struct srpi_session *s, struct ini_cmd *cmd)
 static bool queue_waits_for_path(const struct srpi_session *s,
 				 const struct ini_cmd *cmd)
 {
-	return ini_paths_several(s) && cmd->has_sense && !cmd->is_question &&
+	return ini_paths_several(s) && cmd->has_sense &&
+	       cmd->kind != INI_QUESTION &&
 	       ini_path_sense_is_standby(&cmd->sense) && queue_takes(s, cmd);
 }
 
@@ -399,7 +450,7 @@ static void queue_note_sense(struct srpi_session *s, const struct ini_cmd *cmd)
 {
 	if (cmd->has_sense)
 		ini_volume_attention(s, cmd->lun, &cmd->sense,
-				     cmd->is_question);
+				     cmd->kind == INI_QUESTION);
 }
 
 static void queue_failed(struct srpi_session *s, struct ini_cmd *cmd, int err)
@@ -411,7 +462,7 @@ static void queue_failed(struct srpi_session *s, struct ini_cmd *cmd, int err)
 		ini_reconnect_standby(s, cmd->lun, &cmd->sense);
 		return;
 	}
-	s->reconnect.has_served |= !cmd->is_question && !again;
+	s->reconnect.has_served |= cmd->kind == INI_OPERATION && !again;
 	queue_note_sense(s, cmd);
 	if (!again || !ini_queue_try_again(s, cmd, err))
 		cmd_done(s, cmd, again ? -EIO : err);
@@ -420,7 +471,7 @@ static void queue_failed(struct srpi_session *s, struct ini_cmd *cmd, int err)
 static void queue_succeeded(struct srpi_session *s,
 			    const struct ini_channel *ch, struct ini_cmd *cmd)
 {
-	s->reconnect.has_served |= !cmd->is_question;
+	s->reconnect.has_served |= cmd->kind == INI_OPERATION;
 	queue_note_sense(s, cmd);
 	if (cmd->fence) {
 		cmd->answered_on = ch;
@@ -445,12 +496,28 @@ void ini_queue_answered(struct ini_channel *ch, struct ini_cmd *cmd, int err)
 		ini_queue_release_fenced(s);
 }
 
+/* @cmd has lost its connection. Has it been sent for too long, or too often? */
+static bool queue_gives_up(const struct srpi_session *s, struct ini_cmd *cmd)
+{
+	uint64_t now = reactor_now_us(s->ctx->reactor);
+	int limit = s->options.fast_io_fail_ms;
+
+	if (!cmd->was_lost)
+		cmd->lost_us = now;
+	cmd->was_lost = true;
+	if (queue_is_overdue(s, cmd->sent_us))
+		cmd->tries[INI_RETRY_OVERDUE]++;
+	return cmd->tries[INI_RETRY_OVERDUE] >= tries_max[INI_RETRY_OVERDUE] ||
+	       (limit >= 0 && now - cmd->lost_us >= limit * 1000ull);
+}
+
 void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd)
 {
 	struct srpi_session *s = ch->user;
 
 	reactor_await(s->ctx->reactor, -1);
-	if (cmd->is_question || !queue_takes(s, cmd)) {
+	if (cmd->kind == INI_QUESTION || !queue_takes(s, cmd) ||
+	    queue_gives_up(s, cmd)) {
 		cmd_refuse(s, cmd);
 		return;
 	}

@@ -51,7 +51,8 @@
  *   MORE     logged in, or refused, the     the connect timeout of the transport
  *            last channel
  *   UP       ini_link_look_again()          watch_timer (io_timeout_ms), while
- *                                           commands are in flight
+ *                                           commands are in flight, or wait for
+ *                                           credits
  */
 enum ini_link {
 	INI_LINK_DOWN,	 /* no channel, or all are ending */
@@ -157,8 +158,11 @@ struct ini_queue {
 	uint64_t next_sent; /* of ini_cmd.sent_no */
 	unsigned int cmds;  /* submitted, not done */
 	struct reactor_timer retry_timer;
-	struct reactor_timer watch_timer; /* while commands are in flight */
+	/* While commands are in flight, or wait for credits. */
+	struct reactor_timer watch_timer;
 	bool watching;
+	/* Since then, none is in flight, and some wait for credits; 0: not so. */
+	uint64_t starved_us;
 	struct reactor_msg undone_msg;
 	bool undone_sent;
 };
@@ -173,9 +177,9 @@ struct ini_reconnect {
 	uint32_t jitter;		  /* state of the random numbers */
 	uint64_t down_us;		  /* when the connection was lost */
 	uint64_t up_us;			  /* when it last came up */
-	/* A command was answered since. Until then another loss belongs to the
-	 * same outage: a target that breaks each connection must not hold I/O
-	 * for ever. */
+	/* An operation was answered since, and not only a sign of life. Until
+	 * then another loss belongs to the same outage: a target that breaks each
+	 * connection must not hold I/O for ever. */
 	bool has_served;
 	bool lost_writes;    /* with the last connection, maybe */
 	uint64_t missing_us; /* when a volume was first missed; 0: none is */
@@ -315,6 +319,9 @@ void ini_queue_init(struct srpi_session *s);
 /* Sends @cmd as soon as a channel has room. While the connection is lost,
  * @cmd waits. cmd->done() follows, never from within this call. */
 void ini_session_submit(struct srpi_session *s, struct ini_cmd *cmd);
+
+/* The same for a sign of life. */
+void ini_session_probe(struct srpi_session *s, struct ini_cmd *cmd);
 
 /* The same for discovery: -ECANCELED when the connection is lost. */
 void ini_session_ask(struct srpi_session *s, struct ini_cmd *cmd);
@@ -536,7 +543,8 @@ void ini_error_deferred(struct srpi_session *s, const struct ini_volume *v,
 /* The target answered @what before, and does not answer it now. */
 void ini_error_unanswered(struct srpi_session *s, const struct ini_volume *v,
 			  const char *what);
-/* Why a channel is ended: @cmd had no answer for @age_ms. */
+/* Why a channel is ended: @cmd had no answer for @age_ms; NULL: commands had no
+ * credit. */
 void ini_timeout_text(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
 		      size_t len);
 void ini_error_still_down(struct srpi_session *s, uint64_t down_ms,

@@ -265,10 +265,17 @@ void ini_error_connection_lost(struct srpi_session *s,
 void ini_timeout_text(const struct ini_cmd *cmd, uint64_t age_ms, char *buf,
 		      size_t len)
 {
-	const struct scsi_cdb_info *info =
-		scsi_cdb_find(cmd->cdb[0], cmd->cdb[1] & 0x1f);
+	const struct scsi_cdb_info *info;
 	uint32_t lun = 0;
 
+	if (!cmd) {
+		snprintf(buf, len,
+			 "the target has given no credit for a command for "
+			 "%.1f s",
+			 (double)age_ms / 1000);
+		return;
+	}
+	info = scsi_cdb_find(cmd->cdb[0], cmd->cdb[1] & 0x1f);
 	srp_lun_decode(cmd->lun, &lun);
 	snprintf(buf, len, "%s of LUN %u had no answer for %.1f s",
 		 info ? info->name : "a command", lun, (double)age_ms / 1000);

@@ -220,7 +220,11 @@ struct srpi_options {
 	int dev_loss_ms;
 	int reconnect_delay_ms;
 	/* If a command has no answer for this time, the session ends the
-	 * connection and logs in again. 0 = 30000, or SRPI_OFF. */
+	 * connection and logs in again. 0 = 30000, or SRPI_OFF.
+	 *
+	 * An operation is not repeated for ever, also if others are answered: one of
+	 * its commands has no answer for the sixth time, or it loses its connection
+	 * fast_io_fail_ms after it did so first. Then it fails with -EIO. */
 	int io_timeout_ms;
 	/*
 	 * The session was RUNNING and has changed its state, or has the same
@@ -572,7 +576,8 @@ void srpi_range_give_back(struct srpi_session *s, struct srpi_range *range);
 bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE]);
 
 /*
- * True if an operation failed only because the session was not RUNNING. A flush
+ * True if an operation failed only because the session was not RUNNING, or because it
+ * had no answer and was given up (io_timeout_ms). A flush
  * that was refused reports no loss: when the session is RUNNING again, the next
  * flush fails if writes may be lost. From done() on, until @io is submitted
  * again.

@@ -123,7 +123,7 @@ static void t_session_write(struct t_session *t, struct t_tgt_send *s)
 	t->lbas[t->lba_cnt] = (uint32_t)s->cmd.lba;
 	t->came_by[t->lba_cnt++] = s->ch == t->chans[0] ? '0' : '1';
 	T_MUST(t->lba_cnt < ARRAY_SIZE(t->lbas));
-	if (t->ignores_writes)
+	if (t->ignores_writes || t->never_writes)
 		t_tgt_drop(s);
 	else
 		t_tgt_respond(s, 0);
@@ -228,6 +228,8 @@ static void t_session_command(struct t_tgt_send *s,
 	enum scsi_op op = s->cmd.op;
 
 	T_MUST(!srp_lun_decode(cmd->lun, &t->lun));
+	if (t->keeps_credits)
+		s->rsp.req_lim_delta = 0;
 	if (t->holds) {
 		T_MUST(t->held_cnt < ARRAY_SIZE(t->held));
 		t->held[t->held_cnt++] = s;
@@ -299,6 +301,7 @@ static void t_session_login(struct t_tgt *tgt, struct xp_conn_request *req,
 	if (first) {
 		t->replaces -= t->replaces > 0;
 		t->ignores_writes = false;
+		t->keeps_credits = false;
 		t->lba_cnt = 0;
 		memset(t->came_by, 0, sizeof(t->came_by));
 	}

@@ -93,6 +93,8 @@ struct t_session {
 	enum scsi_asc attention; /* pending; 0: none */
 	unsigned int writes;	 /* WRITEs received */
 	bool ignores_writes;	 /* WRITEs get no answer until a login */
+	bool never_writes;	 /* WRITEs never get an answer */
+	bool keeps_credits;	 /* until a login: gives none back */
 	bool leaves_at_sync;	 /* disconnects; loses unflushed data */
 	unsigned int bad_syncs;	 /* this many SYNCHRONIZE CACHE fail */
 	unsigned int leaves_at;	 /* disconnects this many IUs after a login; 0:

@@ -5,7 +5,8 @@
  * rules must hold:
  *
  *  - every operation is answered once, and fails only if I/O fails fast or the
- *    session is lost; a flush also fails if data was lost;
+ *    session is lost, or if it had no answer for long; a flush also fails if data was
+ *    lost;
  *  - when a flush succeeds, every write that was acknowledged before it was
  *    submitted is on the medium, unless a flush since its acknowledgement has
  *    failed; a write with FUA is on the medium when it is acknowledged;
@@ -29,9 +30,10 @@
 #include "tests/sim/peer.h"
 #include "tests/sim/sim.h"
 
-#define ACTS_MAX 80
-#define OPS	 24u
-#define FLUSHES	 4u
+#define ACTS_MAX      80
+#define OPS	      24u
+#define FLUSHES	      4u
+#define IO_TIMEOUT_MS 4000
 /* More events than any history has. A history with more events never ends. */
 #define EVENTS_MAX 300000u
 /* By this time, a healthy target has accepted the session again: no pause, no
@@ -48,6 +50,8 @@ struct op {
 				     * before */
 	unsigned int failed_flushes; /* value when a flush was submitted */
 	unsigned int fails_fast;     /* value when it was submitted */
+	uint64_t begun_us;
+	uint64_t blocked_us; /* when I/O had to wait first since; 0: never */
 };
 
 static struct {
@@ -79,9 +83,19 @@ static uint64_t seed;
 
 /* ---- checks ---- */
 
+/* Five times without an answer, or without a lasting connection for fast_io_fail_ms. */
+static bool waited_long(const struct op *op)
+{
+	int limit = w.s->options.fast_io_fail_ms;
+
+	return clock_now() - op->begun_us >= 5000ull * IO_TIMEOUT_MS ||
+	       (limit >= 0 && op->blocked_us &&
+		clock_now() - op->blocked_us >= 1000ull * limit);
+}
+
 static bool may_fail(const struct op *op)
 {
-	return op->fails_fast != w.fails_fast ||
+	return waited_long(op) || op->fails_fast != w.fails_fast ||
 	       srpi_session_state(w.s) != SRPI_RUNNING;
 }
 
@@ -277,6 +291,10 @@ static void changed(struct srpi_session *s, enum srpi_state state,
 	if (peer_is_other() && state != SRPI_RUNNING)
 		tell_other();
 	w.fails_fast += state == SRPI_FAIL_FAST || state == SRPI_LOST;
+	for (unsigned int i = 0; i < OPS && state == SRPI_BLOCKED; i++) {
+		if (!w.ops[i].blocked_us)
+			w.ops[i].blocked_us = clock_now();
+	}
 	if (state == SRPI_LOST && !peer_is_other())
 		sim_wrong("lost, for nothing: %s", why->text);
 }
@@ -304,6 +322,7 @@ static void submit(enum srpi_op what, bool fua, unsigned int lba)
 	i = (size_t)(op - w.ops);
 	*op = (struct op){ .busy = true,
 			   .fails_fast = w.fails_fast,
+			   .begun_us = clock_now(),
 			   .failed_flushes = w.failed_flushes };
 	op->io = (struct srpi_io){ .op = what,
 				   .offset = lba * PEER_BLOCK,
@@ -384,7 +403,7 @@ static void begin(void)
 		.fast_io_fail_ms = fails[sim_random(3)],
 		.dev_loss_ms = SRPI_OFF,
 		.reconnect_delay_ms = 500,
-		.io_timeout_ms = 4000,
+		.io_timeout_ms = IO_TIMEOUT_MS,
 		.keep_alive_ms = sim_chance(50) ? 1500 : SRPI_OFF,
 		.state_changed = changed,
 	};

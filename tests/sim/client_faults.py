@@ -38,6 +38,10 @@ FAULTS = [
     ('lets a write overtake an earlier one of its block', 'initiator/range.c',
      '\trange->held = alone || !range_must_wait(of, range);',
      '\trange->held = true;'),
+    ('sends a command without an answer again and again', 'initiator/queue.c',
+     '\t    queue_gives_up(s, cmd)) {', '\t    false) {'),
+    ('does not miss credits', 'initiator/queue.c',
+     '\t} else if (queue_starves(s)) {', '\t} else if (false) {'),
     ('answers that are overtaken by a change count', 'initiator/link.c',
      '\tif (!over && !err && s->look_again) {', '\tif (false) {'),
 ]

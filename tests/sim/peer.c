@@ -57,6 +57,9 @@ static struct peer {
 	unsigned int questions; /* number of commands of discovery that fail */
 	unsigned int rejects;
 	bool deaf;
+	bool keeps_credits; /* of this connection, from now on */
+	bool sticks;	    /* the next write never has an answer */
+	uint64_t stuck;	    /* that write */
 	bool healed;
 } peer;
 
@@ -247,6 +250,20 @@ static void answer_mood(struct t_tgt_send *s)
 	t_tgt_respond_status(s, peer.mood);
 }
 
+static void take_write(struct t_tgt_send *s, const void *data)
+{
+	uint64_t *stamp = &peer.stamps[number_of(s)];
+
+	memcpy(stamp, data, sizeof(*stamp));
+	if (peer.sticks)
+		peer.stuck = *stamp;
+	peer.sticks = false;
+	if (*stamp != peer.stuck)
+		return;
+	peer.taken[number_of(s)] = false;
+	t_tgt_drop(s);
+}
+
 static void command(struct t_tgt_send *s, const struct srp_cmd_view *v)
 {
 	bool free_of_news = s->cmd.op == SCSI_OP_INQUIRY ||
@@ -256,6 +273,8 @@ static void command(struct t_tgt_send *s, const struct srp_cmd_view *v)
 		t_tgt_drop(s);
 		return;
 	}
+	if (peer.keeps_credits)
+		s->rsp.req_lim_delta = 0;
 	if (!free_of_news && (has_news(s)))
 		return;
 	if (!free_of_news && is_moody()) {
@@ -276,8 +295,7 @@ static void command(struct t_tgt_send *s, const struct srp_cmd_view *v)
 	peer.taken[number_of(s)] = true;
 	peer.stamps[number_of(s)] = 0;
 	if (s->cmd.op == SCSI_OP_WRITE)
-		memcpy(&peer.stamps[number_of(s)], v->out.imm,
-		       sizeof(peer.stamps[0]));
+		take_write(s, v->out.imm);
 }
 
 /* ---- connections ---- */
@@ -309,6 +327,7 @@ static void end_nexus(void)
 		peer.lost_power ? SCSI_ASC_POWER_ON : SCSI_ASC_NEXUS_LOSS;
 	peer.news_cnt = 1;
 	peer.deaf = false;
+	peer.keeps_credits = false;
 }
 
 static void login(struct t_tgt *tgt, struct xp_conn_request *req,
@@ -503,6 +522,10 @@ void peer_act(bool quiet)
 		peer.rejects++;
 	else if (what < 95)
 		peer.deaf = true;
+	else if (what == 98)
+		peer.keeps_credits = true;
+	else if (what == 99)
+		peer.sticks = true;
 	else if (what < 96 && quiet && !peer.news_cnt)
 		become_other();
 }

@@ -239,6 +239,61 @@ T_TEST(write_waits_for_the_attempt_that_succeeds)
 	t_session_free(t);
 }
 
+static const struct slow_row {
+	const char *name;
+	int fast_io_fail_ms; /* 0: off */
+	unsigned int least;  /* times that it is sent */
+	unsigned int most;
+} slow_rows[] = {
+	{ "by the number of times", 0, 6, 6 },
+	{ "by the time since its connection was lost first", 30, 2, 5 },
+};
+
+/* The target answers all but the write, also the signs of life. Each time, the
+ * connection comes back at once. */
+T_ROWS(command_that_never_has_an_answer_ends, slow_rows)
+{
+	const struct slow_row *row = *state;
+	struct t_session *t = t_session_new(&(struct t_session_options){
+		.mode = MODE_CACHE,
+		.has_store = true,
+		.comes_back = true,
+		.generation = 1,
+		.fast_io_fail_ms = row->fast_io_fail_ms,
+		.io_timeout_ms = 20,
+		.keep_alive_ms = 1 });
+
+	t->never_writes = true;
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), -EIO);
+	assert_in_range(t->writes, row->least, row->most);
+	t->never_writes = false;
+	while (srpi_session_state(t->session) != SRPI_RUNNING)
+		t_session_turn(t);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t_session_free(t);
+}
+
+/* The next connection has credits again. */
+T_TEST(connection_without_credits_ends)
+{
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .comes_back = true,
+					     .generation = 1,
+					     .io_timeout_ms = 20 });
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+
+	t->keeps_credits = true;
+	for (unsigned int i = 0; i < REQ_LIM; i++)
+		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	srpi_session_stats(t->session, &stats);
+	assert_int_equal(stats.timeouts, 1);
+	assert_int_equal(stats.reconnects, 1);
+	assert_int_equal(stats.replayed, 0);
+	t_session_free(t);
+}
+
 /* The target does not answer a command, or a command of discovery after a
  * reconnect. */
 T_TEST(silence_ends_the_connection)
