@@ -40,11 +40,27 @@ static bool is_unroutable(int err)
 	       err == -EADDRNOTAVAIL;
 }
 
-/* From the first address over RDMA to the last one over TCP. */
+/*
+ * The target's connection manager still has a connection of a queue pair with this
+ * number: this machine has lost power, say, and begins to count again. It ends that
+ * connection now, and the next attempt has another queue pair.
+ */
+#define STALE_PAUSE_MS 100u
+#define STALE_TRIES    30u
+
+static bool connect_is_stale(struct srpi_session *s, const struct error *why)
+{
+	return why->err == -EISCONN && s->stale_cnt++ < STALE_TRIES;
+}
+
+/* From the first address over RDMA to the last one over TCP. An address that RDMA does
+ * not reach has its turn over TCP, whatever became of the others. */
 static bool next_way(struct srpi_session *s, const struct error *why)
 {
 	struct ini_path *p = ini_path_now(s);
 
+	s->stale_cnt = 0;
+	s->unroutable |= is_unroutable(why->err);
 	if (p->addr->ai_next) {
 		p->addr = p->addr->ai_next;
 		return true;
@@ -52,10 +68,11 @@ static bool next_way(struct srpi_session *s, const struct error *why)
 	if (ini_path_first_next(s))
 		return true;
 	/* Memory is registered with the transport that has reached a target. */
-	if (s->uri.forced || s->kind + 1 == XP_KINDS ||
-	    !is_unroutable(why->err) || ini_paths_reached(s))
+	if (s->uri.forced || s->kind + 1 == XP_KINDS || !s->unroutable ||
+	    ini_paths_reached(s))
 		return false;
 	s->kind++;
+	s->unroutable = false;
 	ini_path_first_again(s);
 	snprintf(s->why, sizeof(s->why), "no RDMA device reaches %s",
 		 s->uri.host);
@@ -113,7 +130,10 @@ void ini_connect_refused(struct srpi_session *s, struct ini_channel *ch)
 
 	ini_channel_free(ch);
 	ini_path_enter(s, SRPI_PATH_DOWN, &s->error);
-	if (rejected ? ini_path_first_next(s) : next_way(s, &why))
+	if (connect_is_stale(s, &why))
+		reactor_timer_set(s->ctx->reactor, &s->reconnect.pause_timer,
+				  STALE_PAUSE_MS);
+	else if (rejected ? ini_path_first_next(s) : next_way(s, &why))
 		ini_connect_begin(s);
 	else
 		connect_give_up(s);

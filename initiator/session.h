@@ -236,6 +236,10 @@ struct srpi_session {
 	struct ini_purpose purpose;
 
 	struct ini_paths paths;
+	/* Of the first login, see connect.c. */
+	unsigned int
+		stale_cnt; /* attempts that met an old connection, in a row */
+	bool unroutable;   /* an address, by this transport */
 	enum xp_kind kind;
 	char why[320];	    /* why this transport */
 	struct ini_xp *own; /* transport, NULL: none yet */

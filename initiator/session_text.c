@@ -133,6 +133,9 @@ static const struct login_hint {
 	  "check the address and the routes (ip route)" },
 	{ -ENODEV, NULL, "srp+rdma:// asks for RDMA",
 	  "see rdma-doctor; srp+tcp:// does without RDMA" },
+	{ -EISCONN, NULL, "",
+	  "this machine had it before it lost power, say; the target's connection "
+	  "manager must end it: try again" },
 	{ -EPROTO, NULL, "is it an SRP target?", "is it an SRP target?" },
 	{ -EINVAL, NULL,
 	  "a route of type blackhole (ip route get)? or a link-local address "

@@ -58,6 +58,9 @@ struct t_fabric {
 	unsigned int break_at;
 	struct sockaddr_storage silent;
 	socklen_t silent_len;
+	struct sockaddr_storage closed;
+	socklen_t closed_len;
+	unsigned int stale; /* connections that are */
 	uint32_t next_key;
 	uint16_t next_port;
 	struct in_addr from; /* address of connecting initiators */
@@ -501,9 +504,12 @@ static void refused(struct fake_chan *ch, const struct action *a)
 	if (ch->base.state != XP_CHAN_CONNECTING)
 		return;
 	xp_core_keep_reject(&ch->base, a->pdata, a->pdata_len);
-	xp_core_fail(&ch->base, -ECONNREFUSED, "%s %s", ch->base.peer,
-		     a->pdata_len ? "rejected the login"
-				  : "refused the connection");
+	if (a->status)
+		xp_core_fail(&ch->base, a->status, "stale connection");
+	else
+		xp_core_fail(&ch->base, -ECONNREFUSED, "%s %s", ch->base.peer,
+			     a->pdata_len ? "rejected the login"
+					  : "refused the connection");
 }
 
 static void established(struct fake_chan *ch, const struct action *a)
@@ -981,7 +987,9 @@ static int fake_connect(struct xp *xp, const struct sockaddr *addr,
 	struct fake_listener *l = find_listener(hub, addr, addr_len);
 	struct fake_chan *ch;
 
-	if (fake_xp(xp)->unplugged) {
+	if (fake_xp(xp)->unplugged ||
+	    (hub->closed_len &&
+	     same_addr(&hub->closed, hub->closed_len, addr, addr_len))) {
 		error_set(e, -ENODEV, "no RDMA device has a way there");
 		return -ENODEV;
 	}
@@ -997,6 +1005,8 @@ static int fake_connect(struct xp *xp, const struct sockaddr *addr,
 	if (hub->silent_len &&
 	    same_addr(&hub->silent, hub->silent_len, addr, addr_len))
 		; /* the timer reports it */
+	else if (hub->stale && hub->stale--)
+		cause(fake_xp(xp), REFUSED, ch)->status = -EISCONN;
 	else if (l)
 		cause(fake_xp(l->base.xp), REQUESTED, ch)->listener = l;
 	else
@@ -1158,6 +1168,19 @@ void t_fabric_fail_post(struct t_fabric *hub, unsigned int nth)
 void t_fabric_break_at(struct t_fabric *hub, unsigned int nth)
 {
 	hub->break_at = nth;
+}
+
+void t_fabric_make_stale(struct t_fabric *hub, unsigned int cnt)
+{
+	hub->stale = cnt;
+}
+
+void t_fabric_close_way(struct t_fabric *hub, const struct sockaddr *addr,
+			socklen_t len)
+{
+	hub->closed_len = addr ? len : 0;
+	if (addr)
+		memcpy(&hub->closed, addr, len);
 }
 
 void t_fabric_silence(struct t_fabric *hub, const struct sockaddr *addr,

@@ -101,6 +101,13 @@ void t_fabric_cut(struct xp_chan *ch);
 void t_fabric_unplug(struct xp *xp);
 void t_fabric_plug(struct xp *xp);
 
+/* The next @cnt connections meet an old one of the same queue pair. */
+void t_fabric_make_stale(struct t_fabric *hub, unsigned int cnt);
+
+/* No device has a way to @addr. NULL: one has again. */
+void t_fabric_close_way(struct t_fabric *hub, const struct sockaddr *addr,
+			socklen_t len);
+
 /* Connections to @addr get no answer. NULL: they do again. */
 void t_fabric_silence(struct t_fabric *hub, const struct sockaddr *addr,
 		      socklen_t len);

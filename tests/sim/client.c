@@ -390,6 +390,11 @@ static void act(void)
 #define ONE_ADDRESS   "srp+rdma://10.0.0.1" INITIATOR
 #define TWO_ADDRESSES "srp+rdma://10.0.0.1,10.0.0.2" INITIATOR
 
+static bool has_connected(void)
+{
+	return w.connected;
+}
+
 static void begin(void)
 {
 	static const int fails[] = { SRPI_OFF, 300, 2000 };
@@ -424,7 +429,9 @@ static void begin(void)
 	T_MUST(!srpi_connect(&w.ctx,
 			     sim_chance(60) ? ONE_ADDRESS : TWO_ADDRESSES, &so,
 			     on_connected, NULL, &w.s, &e));
-	settle();
+	if (sim_chance(10))
+		t_fabric_make_stale(w.hub, 1 + sim_random(3));
+	pass_time(BACK_MS, has_connected);
 	if (!w.connected)
 		sim_wrong("no connection");
 	if (sim_is_wrong())

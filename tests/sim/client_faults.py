@@ -42,6 +42,8 @@ FAULTS = [
      '\t    queue_gives_up(s, cmd)) {', '\t    false) {'),
     ('does not miss credits', 'initiator/queue.c',
      '\t} else if (queue_starves(s)) {', '\t} else if (false) {'),
+    ('gives up at a connection that is stale', 'initiator/connect.c',
+     '\tif (connect_is_stale(s, &why))', '\tif (false)'),
     ('answers that are overtaken by a change count', 'initiator/link.c',
      '\tif (!over && !err && s->look_again) {', '\tif (false) {'),
 ]

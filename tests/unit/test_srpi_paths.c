@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "initiator/session.h"
+#include "tests/lib/t_addr.h"
+#include "tests/lib/t_fabric.h"
+#include "tests/lib/t_must.h"
 #include "tests/lib/t_session.h"
 #include "tests/lib/t_table.h"
 
@@ -333,4 +336,106 @@ T_ROWS(another_address_is_fenced, fenced_rows)
 	const struct fenced_row *row = *state;
 
 	assert_int_equal(ini_path_is_fenced(&row->was, &row->now), row->fenced);
+}
+
+/* ---- the first login, by RDMA and by TCP ---- */
+
+/* Two fabrics in memory take the place of RDMA and TCP. Nothing listens. */
+struct fabrics {
+	struct srpi_ctx ctx;
+	struct t_fabric *hubs[2];
+	struct ini_xp own[2];
+	struct srpi_session *session;
+	struct srpi_error e;
+	bool connected;
+	bool closed;
+};
+
+static void fabrics_connected(struct srpi_session *s,
+			      const struct srpi_error *e, void *arg)
+{
+	struct fabrics *f = arg;
+
+	f->e = *e;
+	f->connected = true;
+}
+
+static void fabrics_closed(void *arg)
+{
+	((struct fabrics *)arg)->closed = true;
+}
+
+static void fabrics_begin(struct fabrics *f)
+{
+	static const enum xp_kind kinds[] = { XP_VERBS, XP_TCP };
+	const struct reactor_options ropt = { 0 };
+	struct xp_config cfg = { .recv_len = INI_RECV_LEN };
+
+	*f = (struct fabrics){ .closed = false };
+	assert_int_equal(reactor_create(&ropt, &f->ctx.reactor), 0);
+	cfg.reactor = f->ctx.reactor;
+	for (unsigned int i = 0; i < 2; i++) {
+		f->hubs[i] = t_fabric_create();
+		f->own[i] =
+			(struct ini_xp){ .kind = kinds[i], .next = f->ctx.xps };
+		f->ctx.xps = &f->own[i];
+		T_MUST(!t_xp_create(f->hubs[i], &cfg, &f->own[i].xp));
+	}
+}
+
+/* Returns the error of the login. */
+static int fabrics_log_in(struct fabrics *f, const char *uri)
+{
+	const struct srpi_options so = { .struct_size = sizeof(so),
+					 .timeout_ms = 20 };
+
+	assert_int_equal(srpi_connect(&f->ctx, uri, &so, fabrics_connected, f,
+				      &f->session, &f->e),
+			 0);
+	/* As if this machine had an RDMA device. */
+	f->session->kind = XP_VERBS;
+	f->session->uri.forced = false;
+	while (!f->connected)
+		assert_true(srpi_ctx_run(&f->ctx, 10000) >= 0);
+	return f->e.err;
+}
+
+static void fabrics_end(struct fabrics *f)
+{
+	srpi_close(f->session, fabrics_closed, f);
+	while (!f->closed)
+		assert_true(srpi_ctx_run(&f->ctx, 10000) >= 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		xp_destroy(f->own[i].xp);
+		t_fabric_destroy(f->hubs[i]);
+	}
+	reactor_destroy(f->ctx.reactor);
+}
+
+/* RDMA has no way to the first address, and no answer from the second. */
+T_TEST(silent_address_does_not_keep_others_from_tcp)
+{
+	const struct sockaddr_in first = t_addr("10.0.0.1", 5555);
+	const struct sockaddr_in second = t_addr("10.0.0.2", 5555);
+	struct fabrics f;
+
+	fabrics_begin(&f);
+	t_fabric_close_way(f.hubs[0], (const void *)&first, sizeof(first));
+	t_fabric_silence(f.hubs[0], (const void *)&second, sizeof(second));
+	assert_int_equal(fabrics_log_in(&f, "srp://10.0.0.1,10.0.0.2"),
+			 -ECONNREFUSED);
+	assert_int_equal(f.session->kind, XP_TCP);
+	fabrics_end(&f);
+}
+
+/* The target still has a connection of a queue pair with the same number. */
+T_TEST(stale_connection_is_tried_again)
+{
+	struct fabrics f;
+
+	fabrics_begin(&f);
+	t_fabric_make_stale(f.hubs[0], 2);
+	assert_int_equal(fabrics_log_in(&f, "srp://10.0.0.1"), -ECONNREFUSED);
+	assert_int_equal(f.session->kind, XP_VERBS);
+	fabrics_end(&f);
 }

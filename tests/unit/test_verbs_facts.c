@@ -292,7 +292,7 @@ static const struct reject_row {
 } reject_rows[] = {
 	{ "no queue pair", 1, -EAGAIN, "no queue pair left" },
 	{ "nobody listens", 8, -ECONNREFUSED, "nobody listens" },
-	{ "stale", 10, -ECONNRESET, "stale connection" },
+	{ "stale", 10, -EISCONN, "stale connection" },
 	{ "rejected", 28, -ECONNREFUSED, "rejected the connection" },
 	{ "errno", -ETIMEDOUT, -ETIMEDOUT, "does not answer" },
 	{ "unknown", 77, -ECONNREFUSED, "rejected the connection" },
