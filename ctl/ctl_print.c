@@ -88,12 +88,10 @@ void ctl_print_status(const json_t *out)
 	putchar('\n');
 	printf("sessions      %lld\n", ctl_number(out, "sessions"));
 	printf("configuration %s", *file ? file : "of the command line");
+	printf(", generation %lld", ctl_number(out, "generation"));
 	if (json_object_get(out, "changing_seconds"))
-		printf(", being changed for %lld s, until then without addresses "
-		       "here",
+		printf(", being changed for %lld s",
 		       ctl_number(out, "changing_seconds"));
-	else
-		printf(", generation %lld", ctl_number(out, "generation"));
 	puts(json_is_true(json_object_get(out, "auto_save"))
 		     ? ", saved after each change"
 		     : "");

@@ -11,9 +11,6 @@
 #include "base/log.h"
 #include "base/ticks.h"
 
-/* How long a query waits for a change. */
-#define MANAGE_QUERY_S 1
-
 const char *manage_label(const char *volume, char buf[static MANAGE_LABEL_SIZE])
 {
 	if (volume)
@@ -56,11 +53,6 @@ bool manage_refuse_end(struct manage_fault *f)
 	return manage_refuse(f, "target", "", "it is stopping");
 }
 
-void manage_changed(struct manage *m)
-{
-	m->generation++;
-}
-
 void manage_log_change(const char *action, const char *object,
 		       const char *field)
 {
@@ -72,22 +64,41 @@ void manage_log_change(const char *action, const char *object,
 
 /* ---- objects ---- */
 
+/* Takes @config over. NULL: no memory, or no @config. */
+static struct manage_view *manage_view_make(json_t *config, uint64_t generation)
+{
+	struct manage_view *view = config ? calloc(1, sizeof(*view)) : NULL;
+
+	if (!view) {
+		json_decref(config);
+		return NULL;
+	}
+	view->users = 1;
+	view->config = config;
+	view->generation = generation;
+	return view;
+}
+
 int manage_create(struct server *s, json_t *config, const json_t *file,
 		  struct manage **ret)
 {
 	struct manage *m = calloc(1, sizeof(*m));
+	struct manage_view *view = manage_view_make(config, 1);
 
-	if (!m || !config) {
+	if (!m || !view) {
 		free(m);
-		json_decref(config);
+		if (view)
+			manage_view_put(view);
 		return -ENOMEM;
 	}
 	m->server = s;
+	m->view = view;
 	m->config = config;
 	m->file = file;
-	m->generation = 1;
+	m->generation = view->generation;
 	pthread_mutex_init(&m->lock, NULL);
-	pthread_mutex_init(&m->shown_lock, NULL);
+	pthread_mutex_init(&m->view_lock, NULL);
+	pthread_mutex_init(&m->file_lock, NULL);
 	pthread_cond_init(&m->saves_ended, NULL);
 	*ret = m;
 	return 0;
@@ -122,18 +133,66 @@ static json_t *manage_find_added(const struct manage *m)
 	return added;
 }
 
+static void manage_look_at_points(struct manage *m, struct manage_view *view)
+{
+	view->point_cnt = m->server->points.cnt;
+	memcpy(view->point, m->server->points.point, sizeof(view->point));
+}
+
 /* A change has ended. */
 static void manage_show(struct manage *m)
 {
-	json_t *is = json_deep_copy(m->config);
+	struct manage_view *old = m->view;
 
-	if (!is)
+	manage_look_at_points(m, m->next);
+	pthread_mutex_lock(&m->view_lock);
+	m->view = m->next;
+	pthread_mutex_unlock(&m->view_lock);
+	m->next = NULL;
+	manage_view_put(old);
+}
+
+struct manage_view *manage_view_get(struct manage *m)
+{
+	struct manage_view *view;
+
+	pthread_mutex_lock(&m->view_lock);
+	view = m->view;
+	atomic_fetch_add(&view->users, 1);
+	pthread_mutex_unlock(&m->view_lock);
+	return view;
+}
+
+void manage_view_put(struct manage_view *view)
+{
+	if (atomic_fetch_sub(&view->users, 1) > 1)
 		return;
-	pthread_mutex_lock(&m->shown_lock);
-	json_decref(m->shown);
-	m->shown = is;
-	m->shown_generation = m->generation;
-	pthread_mutex_unlock(&m->shown_lock);
+	json_decref(view->config);
+	free(view);
+}
+
+json_t *manage_edit(struct manage *m)
+{
+	if (m->next)
+		return m->config;
+	m->next =
+		manage_view_make(json_deep_copy(m->config), m->generation + 1);
+	if (!m->next)
+		return NULL;
+	m->generation++;
+	return m->config = m->next->config;
+}
+
+void manage_edit_key(struct manage *m, const char *volume, const char *key,
+		     const json_t *value)
+{
+	json_t *config = manage_edit(m);
+	json_t *owner = volume ? manage_find_in(config, volume) : config;
+
+	if (value)
+		json_object_set_new(owner, key, json_deep_copy(value));
+	else
+		json_object_del(owner, key);
 }
 
 /* The configuration of a running target always says who may come in. Neither the file
@@ -164,19 +223,19 @@ void manage_started(struct manage *m)
 	m->at_start = json_deep_copy(m->config);
 	m->added = manage_find_added(m);
 	manage_say_default_rules(m);
-	manage_show(m);
+	manage_look_at_points(m, m->view);
 }
 
 void manage_destroy(struct manage *m)
 {
 	if (!m)
 		return;
-	json_decref(m->config);
-	json_decref(m->shown);
+	manage_view_put(m->view);
 	json_decref(m->at_start);
 	json_decref(m->added);
 	pthread_mutex_destroy(&m->lock);
-	pthread_mutex_destroy(&m->shown_lock);
+	pthread_mutex_destroy(&m->view_lock);
+	pthread_mutex_destroy(&m->file_lock);
 	pthread_cond_destroy(&m->saves_ended);
 	free(m);
 }
@@ -189,27 +248,17 @@ void manage_lock(struct manage *m)
 
 void manage_unlock(struct manage *m)
 {
-	/* Only a change writes either. */
-	if (m->shown_generation != m->generation)
+	if (m->next)
 		manage_show(m);
 	m->locked_ms = 0;
 	pthread_mutex_unlock(&m->lock);
 }
 
-bool manage_lock_soon(struct manage *m, int64_t *ret_seconds)
+int64_t manage_changing(const struct manage *m)
 {
-	struct timespec until;
-	int64_t since;
+	int64_t since = m->locked_ms;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += MANAGE_QUERY_S;
-	if (!pthread_mutex_clocklock(&m->lock, CLOCK_MONOTONIC, &until)) {
-		m->locked_ms = (int64_t)ticks_clock_ms();
-		return true;
-	}
-	since = m->locked_ms;
-	*ret_seconds = since ? ((int64_t)ticks_clock_ms() - since) / 1000 : 0;
-	return false;
+	return since ? ((int64_t)ticks_clock_ms() - since) / 1000 : -1;
 }
 
 bool manage_wait_for(sem_t *sem, unsigned int seconds)
@@ -227,25 +276,11 @@ bool manage_wait_for(sem_t *sem, unsigned int seconds)
 
 unsigned int manage_await_saves(struct manage *m)
 {
-	unsigned int uses;
-
-	pthread_mutex_lock(&m->lock);
+	pthread_mutex_lock(&m->view_lock);
 	while (m->saves)
-		pthread_cond_wait(&m->saves_ended, &m->lock);
-	uses = m->file_uses;
-	pthread_mutex_unlock(&m->lock);
-	return uses;
-}
-
-json_t *manage_shown(struct manage *m, uint64_t *ret_generation)
-{
-	json_t *copy;
-
-	pthread_mutex_lock(&m->shown_lock);
-	copy = json_deep_copy(m->shown);
-	*ret_generation = m->shown_generation;
-	pthread_mutex_unlock(&m->shown_lock);
-	return copy;
+		pthread_cond_wait(&m->saves_ended, &m->view_lock);
+	pthread_mutex_unlock(&m->view_lock);
+	return m->file_uses;
 }
 
 bool manage_is_named(const json_t *vol, const char *name)

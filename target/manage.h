@@ -32,24 +32,36 @@ struct manage_fault {
 	char reason[ERROR_TEXT_SIZE];
 };
 
+/* The configuration, and where the target listens. Constant once queries see it. */
+struct manage_view {
+	atomic_uint users;
+	json_t *config;
+	uint64_t generation;
+	struct listen_point point[PORT_LISTENERS_MAX];
+	unsigned int point_cnt;
+};
+
 struct manage {
 	struct server *server;
 	pthread_mutex_t lock; /* guards the other members; held by a change */
 	_Atomic int64_t locked_ms; /* since when, CLOCK_MONOTONIC; 0: free */
-	json_t *config;	     /* canonical; every volume has a name and a LUN */
-	uint64_t generation; /* version of config; grows with each change */
-	pthread_mutex_t shown_lock; /* guards the next two; held briefly */
-	json_t *shown; /* config without a change that is being made */
-	uint64_t shown_generation;
-	const json_t *file; /* of the file at the start; NULL: no file */
-	json_t *at_start;   /* value of config at the start */
+	pthread_mutex_t view_lock; /* guards view and saves; held briefly */
+	struct manage_view *view;  /* what queries see */
+	struct manage_view *next; /* of the change; NULL: it has edited nothing */
+	/* Of next, or of view. Canonical; every volume has a name and a LUN. */
+	json_t *config;
+	uint64_t generation; /* grows with each change */
+	const json_t *file;  /* of the file at the start; NULL: no file */
+	json_t *at_start;    /* value of config at the start */
 	/* What the command line has added: values that the file does not have,
 	 * and elements of lists. It adds them again at the next start. */
 	json_t *added;
-	/* Times that the file was written or applied; written with the lock. */
-	_Atomic unsigned int file_uses;
-	/* Saves that are reading the file, without the lock. Guarded by it. */
-	unsigned int saves;
+	/* Held while the file is saved or applied. No lock is held when it is taken. */
+	pthread_mutex_t file_lock;
+	_Atomic unsigned int file_uses; /* times that it was */
+	/* Changes that are still to be saved. A reload waits for that: the file does not
+	 * have them yet, and would undo them. */
+	_Atomic unsigned int saves;
 	pthread_cond_t saves_ended;
 	bool asides_end;	      /* guarded by manage_aside.c */
 	_Atomic unsigned int reloads; /* asked of manage_begin_reload() */
@@ -70,9 +82,8 @@ void manage_destroy(struct manage *m);
 
 void manage_lock(struct manage *m);
 void manage_unlock(struct manage *m);
-/* For a query, which shall not wait for a change that hangs. False: not locked; a change
- * is being made for *ret_seconds. */
-bool manage_lock_soon(struct manage *m, int64_t *ret_seconds);
+/* Seconds since a change that is being made has begun; -1: none is being made. */
+int64_t manage_changing(const struct manage *m);
 
 /* Waits for @sem. False: not within @seconds; 0: it waits for ever. */
 bool manage_wait_for(sem_t *sem, unsigned int seconds);
@@ -80,9 +91,9 @@ bool manage_wait_for(sem_t *sem, unsigned int seconds);
 /* Waits until no change is being saved. Returns the value of file_uses. */
 unsigned int manage_await_saves(struct manage *m);
 
-/* Returns a copy of the configuration, and its generation, without a change that
- * is being made; does not wait for it. NULL: out of memory. */
-json_t *manage_shown(struct manage *m, uint64_t *ret_generation);
+/* What queries see; waits for no change. End with manage_view_put(). */
+struct manage_view *manage_view_get(struct manage *m);
+void manage_view_put(struct manage_view *view);
 
 /* ---- with the lock ---- */
 
@@ -92,8 +103,13 @@ json_t *manage_find(const struct manage *m, const char *name);
  * is held. */
 struct volume *manage_served(const struct manage *m, const char *name);
 
-/* The configuration has changed. */
-void manage_changed(struct manage *m);
+/* Returns the configuration to be edited: a copy of the one that queries see. The end of
+ * the change shows it to them. NULL: out of memory; jansson takes NULL for an object. */
+json_t *manage_edit(struct manage *m);
+/* Sets @key of the volume @volume, or of the target (NULL). @value, shared: NULL: it has
+ * none. */
+void manage_edit_key(struct manage *m, const char *volume, const char *key,
+		     const json_t *value);
 
 /* Logs what has changed, as an event. @field: NULL: all of the object. */
 void manage_log_change(const char *action, const char *object,

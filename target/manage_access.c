@@ -96,17 +96,14 @@ static void manage_log_rules(const char *volume, const json_t *was,
 
 static void manage_note_rules(struct manage *m, const struct manage_allow *from)
 {
-	json_t *owner = from->volume ? manage_find(m, from->volume) : m->config;
+	const json_t *owner =
+		from->volume ? manage_find(m, from->volume) : m->config;
 	const json_t *was = json_object_get(owner, "allow");
 
 	if (was == from->rules || json_equal(was, from->rules))
 		return;
 	manage_log_rules(from->volume, was, from->rules);
-	if (from->rules)
-		json_object_set_new(owner, "allow",
-				    json_deep_copy(from->rules));
-	else
-		json_object_del(owner, "allow");
+	manage_edit_key(m, from->volume, "allow", from->rules);
 }
 
 struct manage_allow_change *
@@ -133,9 +130,9 @@ bool manage_make_allow(struct manage *m, struct manage_allow_change *c,
 {
 	if (server_call(m->server, manage_run_rules, c))
 		return manage_refuse_end(f);
+	manage_edit(m); /* also if they are the same */
 	for (unsigned int i = 0; i < c->cnt; i++)
 		manage_note_rules(m, c->list[i].from);
-	manage_changed(m);
 	*ret_ended = c->ended;
 	return true;
 }

@@ -14,6 +14,7 @@
 struct apply {
 	struct manage *m;
 	const struct manage_apply *how;
+	json_t *have;	 /* the configuration before this */
 	json_t *want;	 /* a copy, with the names of served volumes */
 	json_t *changes; /* described in manage_apply.h */
 	json_t *pruned;	 /* names of the volumes that go */
@@ -26,21 +27,14 @@ struct apply {
 
 /* ---- the difference ---- */
 
-/* Takes over @from and @to, which may be NULL. The client's thread sends them
- * without the lock, so they are no part of a configuration. */
+/* @from and @to, which may be NULL, are constant. */
 static void apply_note(struct apply *a, const char *action, const char *object,
 		       const char *field, json_t *from, json_t *to)
 {
-	json_t *change = json_pack("{ssso}", "action", action, "object",
-				   varlink_text(object));
-
-	if (*field)
-		json_object_set_new(change, "field", json_string(field));
-	if (from)
-		json_object_set_new(change, "from", from);
-	if (to)
-		json_object_set_new(change, "to", to);
-	json_array_append_new(a->changes, change);
+	json_array_append_new(
+		a->changes, json_pack("{ss, so, ss*, sO*, sO*}", "action",
+				      action, "object", varlink_text(object),
+				      "field", field, "from", from, "to", to));
 }
 
 static const char *apply_label(const json_t *vol,
@@ -61,12 +55,12 @@ static bool apply_is_wanted(const struct apply *a, const json_t *have)
 static json_t *apply_match(const struct apply *a, const json_t *vol)
 {
 	const char *name = config_get_text(vol, "name");
-	json_t *have = json_object_get(a->m->config, "backing");
+	json_t *have = json_object_get(a->have, "backing");
 	json_t *other;
 	size_t i;
 
 	if (name)
-		return manage_find(a->m, name);
+		return manage_find_in(a->have, name);
 	json_array_foreach(have, i, other) {
 		if (json_equal(json_object_get(other, "store"),
 			       json_object_get(vol, "store")) &&
@@ -146,9 +140,8 @@ static bool apply_compare_volume(struct apply *a, json_t *vol,
 	if (!json_object_get(vol, "allow") &&
 	    !manage_are_open(json_object_get(have, "allow")))
 		return apply_refuse_no_rules(a, object, have);
-	apply_note(a, "change", object, "allow",
-		   json_deep_copy(json_object_get(have, "allow")),
-		   json_deep_copy(json_object_get(vol, "allow")));
+	apply_note(a, "change", object, "allow", json_object_get(have, "allow"),
+		   json_object_get(vol, "allow"));
 	return true;
 }
 
@@ -164,7 +157,7 @@ static bool apply_compare_volumes(struct apply *a)
 
 		apply_label(vol, object);
 		if (!have)
-			apply_note(a, "add", object, "", NULL, NULL);
+			apply_note(a, "add", object, NULL, NULL, NULL);
 		else if (!apply_compare_volume(a, vol, have))
 			return false;
 	}
@@ -181,7 +174,7 @@ static bool apply_is_pruned(const struct apply *a, const json_t *have)
 
 static bool apply_compare_pruned(struct apply *a)
 {
-	json_t *have = json_object_get(a->m->config, "backing");
+	json_t *have = json_object_get(a->have, "backing");
 	char object[MANAGE_LABEL_SIZE];
 	json_t *vol;
 	size_t i;
@@ -190,7 +183,7 @@ static bool apply_compare_pruned(struct apply *a)
 		if (!apply_is_pruned(a, vol))
 			continue;
 		json_array_append(a->pruned, json_object_get(vol, "name"));
-		apply_note(a, "remove", apply_label(vol, object), "", NULL,
+		apply_note(a, "remove", apply_label(vol, object), NULL, NULL,
 			   NULL);
 	}
 	return manage_may_remove(a->m, a->pruned, a->how->force, a->f);
@@ -229,7 +222,7 @@ static bool apply_same_set(const json_t *one, const json_t *two)
  * configuration. */
 static void apply_keep_added(struct apply *a, const char *key, json_t *all)
 {
-	const json_t *have = json_object_get(a->m->config, key);
+	const json_t *have = json_object_get(a->have, key);
 	const json_t *one;
 	size_t i;
 
@@ -242,7 +235,7 @@ static void apply_keep_added(struct apply *a, const char *key, json_t *all)
 /* Addresses that the configuration lacks stay, unless it prunes. */
 static void apply_keep_listeners(struct apply *a)
 {
-	json_t *have = json_object_get(a->m->config, "listen");
+	json_t *have = json_object_get(a->have, "listen");
 	json_t *want = json_object_get(a->want, "listen");
 	json_t *all = json_array();
 	json_t *one;
@@ -280,14 +273,14 @@ static void apply_keep_added_rules(struct apply *a)
  * they are what the target has without any configuration. */
 static bool apply_keep_rules(struct apply *a)
 {
-	json_t *have = json_object_get(a->m->config, "allow");
+	json_t *have = json_object_get(a->have, "allow");
 	const json_t *added = json_object_get(a->m->added, "allow");
 
 	apply_keep_added_rules(a);
 	if (json_object_get(a->want, "allow"))
 		return true;
 	if (a->how->prune && !json_equal(have, added) && !manage_are_open(have))
-		return apply_refuse_no_rules(a, "target", a->m->config);
+		return apply_refuse_no_rules(a, "target", a->have);
 	json_object_set(a->want, "allow", have);
 	return true;
 }
@@ -295,7 +288,7 @@ static bool apply_keep_rules(struct apply *a)
 /* A configuration cannot remove a value that only the command line gives. */
 static bool apply_differs(const struct apply *a, const char *key)
 {
-	const json_t *have = json_object_get(a->m->config, key);
+	const json_t *have = json_object_get(a->have, key);
 	const json_t *want = json_object_get(a->want, key);
 
 	if (want || !a->how->prune)
@@ -316,9 +309,8 @@ static bool apply_compare_settings(struct apply *a)
 		if (!strcmp(key, "backing") || !apply_differs(a, key))
 			continue;
 		apply_note(a, apply_is_live(a, key) ? "change" : "restart",
-			   "target", key,
-			   json_deep_copy(json_object_get(a->m->config, key)),
-			   json_deep_copy(json_object_get(a->want, key)));
+			   "target", key, json_object_get(a->have, key),
+			   json_object_get(a->want, key));
 	}
 	return true;
 }
@@ -389,16 +381,6 @@ static const char *apply_setting(const struct apply *a, const json_t *change)
 	return key;
 }
 
-static void apply_set(const struct apply *a, json_t *config, const char *key)
-{
-	json_t *want = json_object_get(a->want, key);
-
-	if (want)
-		json_object_set(config, key, want);
-	else
-		json_object_del(config, key);
-}
-
 static bool apply_has_limits(const struct apply *a)
 {
 	const json_t *change;
@@ -415,7 +397,7 @@ static bool apply_has_limits(const struct apply *a)
 
 static bool apply_prepare_limits(struct apply *a)
 {
-	json_t *config = json_copy(a->m->config);
+	json_t *config = json_copy((json_t *)(uintptr_t)a->have);
 	const json_t *change;
 	bool good;
 	size_t i;
@@ -426,8 +408,9 @@ static bool apply_prepare_limits(struct apply *a)
 	json_array_foreach(a->changes, i, change) {
 		const char *key = apply_setting(a, change);
 
-		if (key)
-			apply_set(a, config, key);
+		if (key &&
+		    json_object_set(config, key, json_object_get(a->want, key)))
+			json_object_del(config, key);
 	}
 	good = manage_read_limits(config, &a->limits, a->f);
 	json_decref(config);
@@ -458,8 +441,7 @@ static bool apply_change_settings(struct apply *a)
 
 		if (!key)
 			continue;
-		apply_set(a, a->m->config, key);
-		a->m->generation++;
+		manage_edit_key(a->m, NULL, key, json_object_get(a->want, key));
 	}
 	return !apply_has_limits(a) ||
 	       manage_set_limits(a->m, &a->limits, a->f);
@@ -497,7 +479,7 @@ static void apply_undo_listeners(struct apply *a, json_t *added,
 static bool apply_remove_listeners(struct apply *a)
 {
 	json_t *want = json_object_get(a->want, "listen");
-	json_t *have = json_copy(json_object_get(a->m->config, "listen"));
+	json_t *have = json_object_get(a->have, "listen");
 	bool good = true;
 	json_t *one;
 	size_t i;
@@ -508,7 +490,6 @@ static bool apply_remove_listeners(struct apply *a)
 			manage_remove_listener(a->m, json_string_value(one),
 					       a->f));
 	}
-	json_decref(have);
 	return good;
 }
 
@@ -519,7 +500,7 @@ static bool apply_remove_listeners(struct apply *a)
  */
 static bool apply_do(struct apply *a)
 {
-	bool was_default = !json_object_get(a->m->config, "listen");
+	bool was_default = !json_object_get(a->have, "listen");
 	json_t *listeners = json_array();
 	struct manage_fault ignored;
 	json_t *volumes = json_array();
@@ -556,6 +537,8 @@ static bool apply_all(struct apply *a)
 	const json_t *change;
 	size_t i;
 
+	if (!manage_edit(a->m))
+		return manage_refuse(a->f, "target", "", "out of memory");
 	if (!apply_do(a))
 		return false;
 	json_array_foreach(a->changes, i, change)
@@ -570,6 +553,7 @@ bool manage_apply(struct manage *m, const json_t *want,
 	struct apply a = {
 		.m = m,
 		.how = how,
+		.have = json_incref(how->view ? how->view->config : m->config),
 		.want = json_deep_copy(want),
 		.changes = json_array(),
 		.pruned = json_array(),
@@ -582,12 +566,13 @@ bool manage_apply(struct manage *m, const json_t *want,
 	good = good && apply_compare_volumes(&a) &&
 	       (!how->prune || apply_compare_pruned(&a)) &&
 	       apply_compare_settings(&a);
-	if (good && !how->dry_run && json_array_size(a.changes))
+	if (good && !how->view && json_array_size(a.changes))
 		good = apply_all(&a);
 	json_decref(a.pruned);
 	free(a.allow);
 	free(a.rules);
 	json_decref(a.want);
+	json_decref(a.have);
 	if (good)
 		*ret_changes = a.changes;
 	else

@@ -5,7 +5,7 @@
  * and limits are changed. If a volume cannot be added or removed, those that
  * were added before are removed again.
  *
- * Thread: any but a worker's; with the lock of the struct manage.
+ * Thread: any but a worker's; with the lock of the struct manage, unless it only reports.
  */
 #ifndef TARGET_MANAGE_APPLY_H
 #define TARGET_MANAGE_APPLY_H
@@ -14,7 +14,8 @@
 #include "target/manage.h"
 
 struct manage_apply {
-	bool dry_run;		   /* only report the changes */
+	/* Only report how @want differs from this. NULL: change the target. */
+	const struct manage_view *view;
 	bool prune;		   /* remove what the configuration lacks */
 	bool force;		   /* also remove volumes in use */
 	struct given_files *given; /* for what is added; may be NULL */

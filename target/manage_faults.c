@@ -22,25 +22,12 @@ static bool manage_read_faults(const char *name, const json_t *rules,
 	return true;
 }
 
-static void manage_note_faults(struct manage *m, const char *name,
-			       const json_t *rules)
-{
-	json_t *vol = manage_find(m, name);
-	char object[MANAGE_LABEL_SIZE];
-
-	if (json_array_size(rules))
-		json_object_set_new(vol, "fault", json_deep_copy(rules));
-	else
-		json_object_del(vol, "fault");
-	manage_changed(m);
-	manage_log_change("change", manage_label(name, object), "fault");
-}
-
 bool manage_set_faults(struct manage *m, const char *name, const json_t *rules,
 		       struct manage_fault *f)
 {
 	struct fault_rule parsed[FAULT_RULES_MAX] = { 0 };
 	struct volume *vol = manage_served(m, name);
+	char object[MANAGE_LABEL_SIZE];
 	int err;
 
 	if (!vol)
@@ -56,6 +43,8 @@ bool manage_set_faults(struct manage *m, const char *name, const json_t *rules,
 			"made to fail; remove it, then add it with ,fault=RULE");
 	if (err)
 		return manage_refuse_volume(f, name, "fault", "out of memory");
-	manage_note_faults(m, name, rules);
+	manage_edit_key(m, name, "fault",
+			json_array_size(rules) ? rules : NULL);
+	manage_log_change("change", manage_label(name, object), "fault");
 	return true;
 }

@@ -164,6 +164,17 @@ static bool manage_read_uri(const char *text, struct xp_uri *uri)
 	return xp_uri_parse(text, uri, &ignored) == 0;
 }
 
+static void manage_note_listener(struct manage *m, const char *uri)
+{
+	json_t *config = manage_edit(m);
+	json_t *list = json_object_get(config, "listen");
+
+	if (list)
+		json_array_append_new(list, json_string(uri));
+	else
+		json_object_set_new(config, "listen", json_pack("[s]", uri));
+}
+
 /* Replaces the default by its addresses, because there will be others beside
  * it. */
 static void manage_name_default(struct manage *m)
@@ -178,15 +189,14 @@ static void manage_name_default(struct manage *m)
 	r->is_default =
 		!text || !manage_read_uri(json_string_value(text), &r->uri);
 	if (!r->is_default)
-		json_object_set_new(m->config, "listen",
-				    json_pack("[O]", text));
+		manage_note_listener(m, json_string_value(text));
 	json_decref(text);
 }
 
 void manage_default_listener(struct manage *m)
 {
 	m->server->points.request[0].is_default = true;
-	json_object_del(m->config, "listen");
+	manage_edit_key(m, NULL, "listen", NULL);
 }
 
 static bool manage_same_uri(const char *text, const struct xp_uri *uri)
@@ -224,18 +234,6 @@ bool manage_has_listener(const json_t *list, const char *text)
 	       manage_read_uri(json_string_value(json_array_get(list, i)),
 			       &other) &&
 	       xp_route_same(&uri.route, &other.route);
-}
-
-static void manage_note_listener(struct manage *m, const char *uri)
-{
-	json_t *list = json_object_get(m->config, "listen");
-
-	if (!list) {
-		list = json_array();
-		json_object_set_new(m->config, "listen", list);
-	}
-	json_array_append_new(list, json_string(uri));
-	manage_changed(m);
 }
 
 /* ---- changes ---- */
@@ -352,14 +350,6 @@ manage_find_listener(const struct listen_points *points,
 	return found;
 }
 
-static void manage_forget_listener(struct manage *m, const struct xp_uri *uri)
-{
-	json_t *list = json_object_get(m->config, "listen");
-
-	json_array_remove(list, manage_find_uri(list, uri));
-	manage_changed(m);
-}
-
 bool manage_remove_listener(struct manage *m, const char *text,
 			    struct manage_fault *f)
 {
@@ -370,6 +360,7 @@ bool manage_remove_listener(struct manage *m, const char *text,
 	const struct listen_request *found;
 	struct listen_request r;
 	struct xp_uri uri;
+	json_t *list;
 
 	if (!manage_check_uri(text, &uri, f))
 		return false;
@@ -389,7 +380,8 @@ bool manage_remove_listener(struct manage *m, const char *text,
 	listen_remove(&how, r.tag, points);
 	responder_process_tell(m->server);
 	server_call_end(m->server);
-	manage_forget_listener(m, &r.uri);
+	list = json_object_get(manage_edit(m), "listen");
+	json_array_remove(list, manage_find_uri(list, &r.uri));
 	log_event(
 		LOG_NOTICE, &about,
 		"not listening on %s any more; sessions that came by it go on",

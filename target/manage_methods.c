@@ -76,26 +76,22 @@ static void method_end(struct control_call *c, bool good,
 	method_refused(c, f);
 }
 
-/* Writes to @out which generation this is. */
-static void method_save_change(struct manage *m, json_t *out)
-{
-	/* Others may change it while this is saved. */
-	json_int_t generation = (json_int_t)m->generation;
-	struct manage_fault f;
-
-	if (m->server->opt->auto_save && !manage_save(m, false, &f))
-		log_error("the change is done, but not saved: %s: %s", f.object,
-			  f.reason);
-	json_object_set_new(out, "generation", json_integer(generation));
-}
-
 /* The end of each method that changes the configuration. */
 static void method_changed(struct control_call *c, bool good,
 			   const struct manage_fault *f, json_t *out)
 {
+	struct manage *m = c->user;
+	bool saves = good && m->server->opt->auto_save;
+	struct manage_fault why;
+
 	if (good)
-		method_save_change(c->user, out);
+		json_object_set_new(out, "generation",
+				    json_integer((json_int_t)m->generation));
+	m->saves += saves;
 	method_end(c, good, f, out);
+	if (saves && !manage_save_change(m, &why))
+		log_error("the change is done, but not saved: %s: %s",
+			  why.object, why.reason);
 }
 
 /* ---- queries ---- */
@@ -199,16 +195,15 @@ static void method_list_volumes(struct control_call *c)
 {
 	struct manage *m = c->user;
 	json_t *list = json_array();
-	uint64_t generation;
-	json_t *config;
+	struct manage_view *view;
 	json_t *vol;
 	size_t i;
 
 	server_call(m->server, method_run_volumes, list);
-	config = manage_shown(m, &generation);
+	view = manage_view_get(m);
 	json_array_foreach(list, i, vol)
-		method_add_rules(vol, config);
-	json_decref(config);
+		method_add_rules(vol, view->config);
+	manage_view_put(view);
 	c->out = json_pack("{so}", "volumes", list);
 }
 
@@ -287,14 +282,14 @@ static void method_list_sessions(struct control_call *c)
 			   json_integer(sessions.cnt));
 }
 
-static json_t *method_listeners(const struct listen_points *points)
+static json_t *method_listeners(const struct manage_view *view)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < points->cnt; i++)
-		if (listen_point_is_up(&points->point[i]))
+	for (unsigned int i = 0; i < view->point_cnt; i++)
+		if (listen_point_is_up(&view->point[i]))
 			json_array_append_new(
-				list, manage_listener_text(&points->point[i]));
+				list, manage_listener_text(&view->point[i]));
 	return list;
 }
 
@@ -340,41 +335,36 @@ static void method_get_status(struct control_call *c)
 	struct server_drain_facts drain = { 0 };
 	_cleanup_free_ char *config =
 		s->opt->config ? config_path_of(s->opt->config) : NULL;
-	json_t *listeners = NULL;
-	uint64_t generation = 0;
-	int64_t changing;
+	int64_t changing = manage_changing(m);
+	struct manage_view *view = manage_view_get(m);
 
 	server_call(m->server, method_run_sessions, &sessions);
 	server_call(m->server, method_run_drain, &drain);
-	if (manage_lock_soon(m, &changing)) {
-		generation = m->generation;
-		listeners = method_listeners(&s->points);
-		manage_unlock(m);
-	}
 	c->out = json_pack(
 		"{s:s, s:i, s:i, s:i, s:o, s:i, s:I, s:o, s:s, s:b, s:o, s:o*, "
 		"s:o*}",
 		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
 		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
 		"not_ready", sessions.not_ready, "sessions", (int)sessions.cnt,
-		"generation", (json_int_t)generation, "config",
+		"generation", (json_int_t)view->generation, "config",
 		varlink_text(config ? config : ""), "log_level",
 		log_level_names[log_level], "auto_save", s->opt->auto_save,
-		"listeners", listeners ? listeners : json_array(), "stopping",
+		"listeners", method_listeners(view), "stopping",
 		method_stopping(&drain), "discovery_ended",
 		method_discovery_ended(s));
-	if (!listeners)
+	if (changing >= 0)
 		json_object_set_new(c->out, "changing_seconds",
 				    json_integer(changing));
+	manage_view_put(view);
 }
 
 static void method_get_config(struct control_call *c)
 {
-	uint64_t generation;
-	json_t *config = manage_shown(c->user, &generation);
+	struct manage_view *view = manage_view_get(c->user);
 
-	c->out = json_pack("{sosI}", "config", config, "generation",
-			   (json_int_t)generation);
+	c->out = json_pack("{sOsI}", "config", view->config, "generation",
+			   (json_int_t)view->generation);
+	manage_view_put(view);
 }
 
 /* ---- volumes ---- */
@@ -661,85 +651,77 @@ static json_t *method_config(struct control_call *c)
 
 /* The client may have demanded one. */
 static bool method_is_of_generation(const struct control_call *c,
-				    struct manage_fault *f)
+				    uint64_t generation, struct manage_fault *f)
 {
-	const struct manage *m = c->user;
 	const json_t *value = json_object_get(c->in, "generation");
 
 	if (!json_is_integer(value) ||
-	    (uint64_t)json_integer_value(value) == m->generation)
+	    (uint64_t)json_integer_value(value) == generation)
 		return true;
 	return manage_refuse(f, "configuration", "generation",
 			     "it is %llu now, not %lld: the target has been "
 			     "changed meanwhile",
-			     (unsigned long long)m->generation,
+			     (unsigned long long)generation,
 			     (long long)json_integer_value(value));
 }
 
-static bool method_do_apply(struct control_call *c, const json_t *want,
-			    bool dry_run, json_t **ret_changes,
-			    struct manage_fault *f)
+static struct manage_apply method_how(const struct control_call *c)
 {
-	const struct manage_apply how = { .dry_run = dry_run,
-					  .prune = method_flag(c, "prune"),
-					  .force = method_flag(c, "force"),
-					  .given = c->given };
-
-	return method_is_of_generation(c, f) &&
-	       manage_apply(c->user, want, &how, ret_changes, f);
+	return (struct manage_apply){ .prune = method_flag(c, "prune"),
+				      .force = method_flag(c, "force"),
+				      .given = c->given };
 }
 
-/* With the lock. @changes are taken over. NULL: the call is refused. */
-static json_t *method_told_changes(const struct control_call *c,
-				   json_t *changes)
+/* @changes are taken over. NULL: the call is refused. */
+static json_t *method_told_changes(json_t *changes, uint64_t generation)
 {
-	const struct manage *m = c->user;
-
 	return json_pack("{sosI}", "changes", changes, "generation",
-			 (json_int_t)m->generation);
+			 (json_int_t)generation);
 }
 
 static void method_apply(struct control_call *c)
 {
+	const struct manage_apply how = method_how(c);
 	json_t *want = method_config(c);
 	json_t *changes = NULL;
 	struct manage_fault f;
+	struct manage *m;
 	bool good;
 
 	if (!want)
 		return;
-	method_begin(c);
-	good = method_do_apply(c, want, /* dry_run= */ false, &changes, &f);
+	m = method_begin(c);
+	good = method_is_of_generation(c, m->generation, &f) &&
+	       manage_apply(m, want, &how, &changes, &f);
 	if (json_array_size(changes))
 		method_changed(c, good, &f,
 			       json_pack("{so}", "changes", changes));
 	else
-		method_end(c, good, &f, method_told_changes(c, changes));
-	manage_await_sessions(c->user);
+		method_end(c, good, &f,
+			   method_told_changes(changes, m->generation));
+	manage_await_sessions(m);
 	json_decref(want);
 }
 
+/* Does not wait for a change. */
 static void method_diff(struct control_call *c)
 {
+	struct manage_apply how = method_how(c);
 	json_t *want = method_config(c);
-	json_t *changes = NULL;
+	struct manage_view *view;
+	json_t *changes;
 	struct manage_fault f;
-	int64_t changing;
-	bool good;
 
 	if (!want)
 		return;
-	if (manage_lock_soon(c->user, &changing)) {
-		good = method_do_apply(c, want, /* dry_run= */ true, &changes,
-				       &f);
-		method_end(c, good, &f, method_told_changes(c, changes));
-	} else {
-		manage_refuse(&f, "configuration", "",
-			      "it is being changed for %lld s; differences are "
-			      "told when that has ended",
-			      (long long)changing);
+	view = manage_view_get(c->user);
+	how.view = view;
+	if (method_is_of_generation(c, view->generation, &f) &&
+	    manage_apply(c->user, want, &how, &changes, &f))
+		c->out = method_told_changes(changes, view->generation);
+	else
 		method_refused(c, &f);
-	}
+	manage_view_put(view);
 	json_decref(want);
 }
 
@@ -748,21 +730,21 @@ static void method_reload(struct control_call *c)
 	json_t *changes = NULL;
 	struct manage_fault f;
 	bool good = manage_reload(c->user, c->given, &changes, &f);
+	struct manage *m = method_begin(c);
 
-	method_begin(c);
-	method_end(c, good, &f, method_told_changes(c, changes));
+	method_end(c, good, &f, method_told_changes(changes, m->generation));
 }
 
 static void method_save(struct control_call *c)
 {
-	struct manage *m = method_begin(c);
+	struct manage *m = c->user;
 	struct manage_fault f;
-	bool good = manage_save(m, method_flag(c, "force"), &f);
 
-	method_end(c, good, &f,
-		   good ? json_pack("{so}", "file",
-				    varlink_text(m->server->opt->config))
-			: NULL);
+	if (manage_save(m, method_flag(c, "force"), &f))
+		c->out = json_pack("{so}", "file",
+				   varlink_text(m->server->opt->config));
+	else
+		method_refused(c, &f);
 }
 
 /* ---- the table ---- */
@@ -781,8 +763,8 @@ static const struct control_method manage_methods[] = {
 		 "?(seconds: int, sessions: int, commands: int, flushes: int, "
 		 "seconds_left: ?int), discovery_ended: ?(since_ms: int, "
 		 "error: string, end: string), changing_seconds: ?int",
-	  .help = "Tell what the target is and does; while a change is made "
-		  "for changing_seconds, without listeners and generation",
+	  .help = "Tell what the target is and does, without a change that is "
+		  "being made for changing_seconds",
 	  .run = method_get_status },
 	{ .name = "ListVolumes",
 	  .in = "",

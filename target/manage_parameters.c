@@ -57,22 +57,23 @@ static const json_t *manage_group_of(const json_t *owner)
 
 /* The parameters of a group are those of all its volumes. With others for some of them, a
  * configuration that is saved would be refused at the next start. */
-static void manage_note_parameters(struct manage *m, const char *plugin,
-				   json_t *owner, const json_t *parameters)
+static void manage_note_parameters(struct manage *m, const char *name,
+				   const char *plugin, const json_t *parameters)
 {
+	json_t *config = manage_edit(m);
+	json_t *vol = manage_find_in(config, name);
+	json_t *owner = vol ? manage_find_plugin(vol, plugin) : NULL;
 	const json_t *group = manage_group_of(owner);
-	json_t *vol;
 	size_t i;
 
 	manage_note_owner(owner, parameters);
-	json_array_foreach(json_object_get(m->config, "backing"), i, vol) {
+	json_array_foreach(json_object_get(config, "backing"), i, vol) {
 		json_t *other = manage_find_plugin(vol, plugin);
 
 		if (group && other && other != owner &&
 		    json_equal(manage_group_of(other), group))
 			manage_note_owner(other, parameters);
 	}
-	manage_changed(m);
 }
 
 bool manage_set_parameters(struct manage *m, const char *name,
@@ -83,12 +84,10 @@ bool manage_set_parameters(struct manage *m, const char *name,
 	struct plugin_spec spec = { .args_len = 0 };
 	char object[MANAGE_LABEL_SIZE];
 	struct error e;
-	json_t *owner;
 
 	if (!vol)
 		return manage_refuse_unknown(f, name);
-	owner = manage_find_plugin(manage_find(m, name), plugin);
-	if (!owner)
+	if (!manage_find_plugin(manage_find(m, name), plugin))
 		return manage_refuse_volume(f, name, plugin,
 					    "the volume has no such plugin");
 	if (!manage_fill_spec(&spec, plugin, parameters))
@@ -96,7 +95,7 @@ bool manage_set_parameters(struct manage *m, const char *name,
 					    "the parameters are too long");
 	if (backend_set_params(vol->dev.backend, &spec, &e))
 		return manage_refuse_volume(f, name, plugin, e.text);
-	manage_note_parameters(m, plugin, owner, parameters);
+	manage_note_parameters(m, name, plugin, parameters);
 	manage_log_change("change", manage_label(name, object), plugin);
 	return true;
 }

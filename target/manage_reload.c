@@ -32,7 +32,7 @@ static bool reload_apply(struct manage *m, const json_t *want,
 	const struct manage_apply how = { .given = given };
 	bool good;
 
-	atomic_fetch_add(&m->file_uses, 1);
+	m->file_uses++;
 	good = manage_apply(m, want, &how, ret_changes, f);
 	if (good)
 		reload_warn_of_rules(m, want);
@@ -45,7 +45,7 @@ static void reload_read_file(const char *path, struct manage_file *file)
 }
 
 /*
- * Reads the file, and takes the lock.
+ * Reads the file, and takes both locks.
  *
  * If the file is saved (--auto-save) or applied meanwhile, or a change is still to be
  * saved, what was read is old, and would undo a change: it is read again.
@@ -56,10 +56,12 @@ static void reload_read(struct manage *m, struct manage_file *ret)
 		unsigned int uses = manage_await_saves(m);
 
 		manage_read_file(m, reload_read_file, ret);
+		pthread_mutex_lock(&m->file_lock);
 		manage_lock(m);
-		if (uses == atomic_load(&m->file_uses) && !m->saves)
+		if (uses == m->file_uses && !m->saves)
 			return;
 		manage_unlock(m);
+		pthread_mutex_unlock(&m->file_lock);
 		manage_file_drop(ret);
 	}
 }
@@ -79,6 +81,7 @@ static bool reload_file(struct manage *m, struct given_files *given,
 			   : manage_refuse(f, "configuration", "", "%s",
 					   file.e.text);
 	manage_unlock(m);
+	pthread_mutex_unlock(&m->file_lock);
 	manage_file_drop(&file);
 	if (good)
 		manage_await_sessions(m);

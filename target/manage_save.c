@@ -35,14 +35,14 @@ static json_t *save_list(const struct manage *m, const char *key, json_t *list)
 	return to;
 }
 
-json_t *manage_saved_form(const struct manage *m)
+static json_t *save_form_of(const struct manage *m, const json_t *config)
 {
 	const struct option_table *t = &target_option_table;
 	json_t *to = json_object();
 
 	for (unsigned int i = 0; i < t->cnt; i++) {
 		const char *key = t->rows[i].name;
-		json_t *is = json_object_get(m->config, key);
+		json_t *is = json_object_get(config, key);
 		json_t *was = json_object_get(m->at_start, key);
 
 		/* Volumes have names and LUNs that the file may not have. */
@@ -137,26 +137,6 @@ static void save_read_file(const char *path, struct manage_file *file)
 		file->text = config_read_text(file->place, &file->e);
 }
 
-/* Others may change the configuration meanwhile, and save it: then this reads their
- * file. So it does when a change takes long, in which somebody may edit the file. */
-static void save_read(struct manage *m, struct manage_file *ret)
-{
-	int64_t ignored;
-
-	manage_unlock(m);
-	for (;;) {
-		unsigned int uses = atomic_load(&m->file_uses);
-
-		manage_read_file(m, save_read_file, ret);
-		if (manage_lock_soon(m, &ignored)) {
-			if (uses == atomic_load(&m->file_uses))
-				return;
-			manage_unlock(m);
-		}
-		manage_file_drop(ret);
-	}
-}
-
 static bool save_refuse(const struct manage *m, struct manage_fault *f, int err)
 {
 	bool may_not = err == -EROFS || err == -EACCES || err == -EPERM;
@@ -203,21 +183,22 @@ static bool save_text(struct manage *m, const struct manage_file *old,
 		return true;
 	err = save_replace(old->place, old->mode, old->text, form->text);
 	/* It may have been replaced, although not all went well. */
-	atomic_fetch_add(&m->file_uses, 1);
+	m->file_uses++;
 	return !err || save_refuse(m, f, err);
 }
 
 /* Volumes of the command line are left out, because they are added again at the
  * next start. If the file had another store under the same name, the target
  * would have two volumes of that name. */
-static bool save_has_no_conflict(const struct manage *m, struct manage_fault *f)
+static bool save_has_no_conflict(const struct manage *m, const json_t *config,
+				 struct manage_fault *f)
 {
 	json_t *added;
 	size_t i;
 
 	json_array_foreach(json_object_get(m->added, "backing"), i, added) {
 		const char *name = config_get_text(added, "name");
-		const json_t *is = name ? manage_find(m, name) : NULL;
+		const json_t *is = name ? manage_find_in(config, name) : NULL;
 
 		if (is && !json_equal(json_object_get(is, "store"),
 				      json_object_get(added, "store")))
@@ -231,9 +212,9 @@ static bool save_has_no_conflict(const struct manage *m, struct manage_fault *f)
 }
 
 /* What the command line says is not saved, and holds again at the next start. */
-static void save_warn_of_rules(const struct manage *m)
+static void save_warn_of_rules(const struct manage *m, const json_t *config)
 {
-	json_t *rules = json_object_get(m->config, "allow");
+	json_t *rules = json_object_get(config, "allow");
 	char is[MANAGE_RULES_SIZE];
 	char next[MANAGE_RULES_SIZE];
 	json_t *added;
@@ -248,7 +229,7 @@ static void save_warn_of_rules(const struct manage *m)
 	json_array_foreach(json_object_get(m->added, "backing"), i, added) {
 		const char *name = config_get_text(added, "name");
 		const json_t *now =
-			json_object_get(manage_find(m, name), "allow");
+			json_object_get(manage_find_in(config, name), "allow");
 		const json_t *then = json_object_get(added, "allow");
 
 		if (now && !json_equal(now, then))
@@ -273,16 +254,17 @@ static char *manage_text_of(const json_t *form)
 	return text;
 }
 
-static bool save_over(struct manage *m, const struct manage_file *old,
-		      bool force, struct manage_fault *f)
+static bool save_over(struct manage *m, const json_t *config,
+		      const struct manage_file *old, bool force,
+		      struct manage_fault *f)
 {
 	json_t *form = NULL;
 	char *text = NULL;
 	bool good = false;
 
-	if (!save_has_no_conflict(m, f))
+	if (!save_has_no_conflict(m, config, f))
 		return false;
-	form = manage_saved_form(m);
+	form = save_form_of(m, config);
 	text = form ? manage_text_of(form) : NULL;
 	if (text) {
 		good = save_text(
@@ -299,24 +281,37 @@ static bool save_over(struct manage *m, const struct manage_file *old,
 	json_decref(form);
 	free(text);
 	if (good)
-		save_warn_of_rules(m);
+		save_warn_of_rules(m, config);
 	return good;
 }
 
 bool manage_save(struct manage *m, bool force, struct manage_fault *f)
 {
+	struct manage_view *view;
 	struct manage_file old;
 	bool good;
 
 	if (!m->file)
 		return manage_refuse(f, "configuration", "",
 				     "the target was started without --config");
-	m->saves++;
-	save_read(m, &old);
-	good = !old.is_given_up ? save_over(m, &old, force, f)
+	pthread_mutex_lock(&m->file_lock);
+	manage_read_file(m, save_read_file, &old);
+	view = manage_view_get(m);
+	good = !old.is_given_up ? save_over(m, view->config, &old, force, f)
 				: manage_refuse_end(f);
+	manage_view_put(view);
+	pthread_mutex_unlock(&m->file_lock);
+	manage_file_drop(&old);
+	return good;
+}
+
+bool manage_save_change(struct manage *m, struct manage_fault *f)
+{
+	bool good = manage_save(m, /* force= */ false, f);
+
+	pthread_mutex_lock(&m->view_lock);
 	m->saves--;
 	pthread_cond_broadcast(&m->saves_ended);
-	manage_file_drop(&old);
+	pthread_mutex_unlock(&m->view_lock);
 	return good;
 }

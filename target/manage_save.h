@@ -5,11 +5,8 @@
  * added again at the next start. The file is replaced as a whole; FILE.1,
  * FILE.2 and FILE.3 are the earlier versions. Comments are lost.
  *
- * Thread: any but a worker's; with the lock of the struct manage. Blocks.
- *
- * manage_save() gives the lock up while it reads the file, whose server may not answer.
- * What it writes includes the changes of others meanwhile. A reload waits for it: the
- * file does not have the change yet, and would undo it.
+ * Thread: any but a worker's; without the lock of the struct manage. Blocks: the server of
+ * the file may not answer. What is written includes the changes of others meanwhile.
  */
 #ifndef TARGET_MANAGE_SAVE_H
 #define TARGET_MANAGE_SAVE_H
@@ -20,7 +17,7 @@
  * False: refused. */
 bool manage_save(struct manage *m, bool force, struct manage_fault *f);
 
-/* Returns what manage_save() would write; the caller frees it. */
-json_t *manage_saved_form(const struct manage *m);
+/* The same for a change that m->saves counts. */
+bool manage_save_change(struct manage *m, struct manage_fault *f);
 
 #endif

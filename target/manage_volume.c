@@ -58,6 +58,7 @@ struct manage_volume {
 
 /* Volumes that go together. */
 struct manage_leavers {
+	const json_t *names;
 	struct manage_volume **vols;
 	size_t cnt;
 	bool force;
@@ -553,22 +554,19 @@ static bool manage_leave(struct manage_volume *v)
 
 /* ---- volumes ---- */
 
-static bool manage_note_volume(struct manage *m, const json_t *vol,
-			       const struct volume *is, json_t **ret_vol)
+static void manage_note_volume(struct manage *m, const json_t *vol,
+			       const struct volume *is)
 {
-	json_t *vols = json_object_get(m->config, "backing");
+	json_t *config = manage_edit(m);
+	json_t *vols = json_object_get(config, "backing");
 	json_t *copy = json_deep_copy(vol);
 
-	if (!vols) {
-		vols = json_array();
-		json_object_set_new(m->config, "backing", vols);
-	}
 	json_object_set_new(copy, "name", json_string(is->name));
 	json_object_set_new(copy, "lun", json_integer(is->lun));
-	json_array_append_new(vols, copy);
-	*ret_vol = copy;
-	manage_changed(m);
-	return true;
+	if (vols)
+		json_array_append_new(vols, copy);
+	else
+		json_object_set_new(config, "backing", json_pack("[o]", copy));
 }
 
 static bool manage_take_meanwhile(struct manage_volume *v, const json_t *rules)
@@ -620,12 +618,15 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 	about = volume_about(v.vol, "volume-added");
 	log_event(LOG_NOTICE, &about, "volume '%s' is served as LUN %u now",
 		  v.vol->name, v.vol->lun);
-	return manage_note_volume(m, new->vol, v.vol, ret_vol);
+	manage_note_volume(m, new->vol, v.vol);
+	*ret_vol = manage_find(m, v.vol->name);
+	return true;
 }
 
 static void manage_forget_volume(struct manage *m, const char *name)
 {
-	json_t *vols = json_object_get(m->config, "backing");
+	json_t *config = manage_edit(m);
+	json_t *vols = json_object_get(config, "backing");
 	json_t *vol;
 	size_t i;
 
@@ -636,8 +637,7 @@ static void manage_forget_volume(struct manage *m, const char *name)
 		break;
 	}
 	if (json_array_size(vols) == 0)
-		json_object_del(m->config, "backing");
-	manage_changed(m);
+		json_object_del(config, "backing");
 }
 
 bool manage_forget_luns(struct manage *m, const char *name,
@@ -661,32 +661,64 @@ static void manage_leavers_free(struct manage_leavers *l)
 	free(l->vols);
 }
 
-static bool manage_find_leavers(struct manage *m, const json_t *names,
-				struct manage_leavers *l,
+static const char *manage_leaver_name(const struct manage_leavers *l, size_t i)
+{
+	return json_string_value(json_array_get(l->names, i));
+}
+
+/* Volumes neither come nor go meanwhile. */
+static void manage_run_find_leavers(struct server *s, void *arg)
+{
+	struct manage_leavers *l = arg;
+
+	for (size_t i = 0; i < l->cnt; i++) {
+		struct manage_volume *v = l->vols[i];
+
+		v->vol = manage_served(v->m, manage_leaver_name(l, i));
+		if (!v->vol) {
+			v->res = -ENOENT;
+			return;
+		}
+	}
+	manage_check_users(l, s);
+}
+
+/* True: worker 0 has refused one of them. */
+static bool manage_refuse_leaver(const struct manage_leavers *l,
+				 struct manage_fault *f)
+{
+	for (size_t i = 0; i < l->cnt; i++) {
+		const struct manage_volume *v = l->vols[i];
+		const char *name = manage_leaver_name(l, i);
+
+		if (v->res)
+			return !(v->vol ? manage_refuse_volume(f, name, "",
+							       v->e.text)
+					: manage_refuse_unknown(f, name));
+	}
+	return false;
+}
+
+static bool manage_find_leavers(struct manage *m, struct manage_leavers *l,
 				struct manage_fault *f)
 {
-	l->vols = calloc(json_array_size(names) + 1, sizeof(*l->vols));
-	if (!l->vols)
-		return manage_refuse(f, "target", "", "out of memory");
-	for (size_t i = 0; i < json_array_size(names); i++) {
-		const char *name = json_string_value(json_array_get(names, i));
+	size_t cnt = json_array_size(l->names);
+
+	l->vols = calloc(cnt + 1, sizeof(*l->vols));
+	while (l->vols && l->cnt < cnt) {
 		struct manage_volume *v = malloc(sizeof(*v));
 
 		if (!v)
-			return manage_refuse(f, "target", "", "out of memory");
+			break;
 		manage_volume_init(v, m);
 		v->users = 1;
 		l->vols[l->cnt++] = v;
-		v->vol = manage_served(m, name);
-		if (!v->vol)
-			return manage_refuse_unknown(f, name);
 	}
-	return true;
-}
-
-static void manage_run_check_users(struct server *s, void *arg)
-{
-	manage_check_users(arg, s);
+	if (!l->vols || l->cnt < cnt)
+		return manage_refuse(f, "target", "", "out of memory");
+	if (server_call(m->server, manage_run_find_leavers, l))
+		return manage_refuse_end(f);
+	return !manage_refuse_leaver(l, f);
 }
 
 /* Flushes @vol, which stays. In standby, there is nothing to flush. */
@@ -708,28 +740,6 @@ static int manage_flush_leaver(struct server *s, struct volume *vol,
 	else if (err)
 		error_set(e, err, "it cannot be flushed: %s", strerror(-err));
 	return err;
-}
-
-/* True: worker 0 has refused one of them. */
-static bool manage_refuse_leaver(const struct manage_leavers *l,
-				 struct manage_fault *f)
-{
-	for (size_t i = 0; i < l->cnt; i++) {
-		const struct manage_volume *v = l->vols[i];
-
-		if (v->res)
-			return !manage_refuse_volume(f, v->vol->name, "",
-						     v->e.text);
-	}
-	return false;
-}
-
-static bool manage_may_leave(struct manage *m, struct manage_leavers *l,
-			     struct manage_fault *f)
-{
-	if (server_call(m->server, manage_run_check_users, l))
-		return manage_refuse_end(f);
-	return !manage_refuse_leaver(l, f);
 }
 
 /* While they are still served. */
@@ -815,9 +825,9 @@ static bool manage_remove_leavers(struct manage *m, struct manage_leavers *l,
 bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
 			   struct manage_fault *f)
 {
-	struct manage_leavers l = { .force = force };
-	bool good = manage_find_leavers(m, names, &l, f) &&
-		    manage_may_leave(m, &l, f) && manage_flush_leavers(&l, f) &&
+	struct manage_leavers l = { .names = names, .force = force };
+	bool good = manage_find_leavers(m, &l, f) &&
+		    manage_flush_leavers(&l, f) &&
 		    manage_remove_leavers(m, &l, f);
 
 	manage_leavers_free(&l);
@@ -827,9 +837,8 @@ bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
 bool manage_may_remove(struct manage *m, const json_t *names, bool force,
 		       struct manage_fault *f)
 {
-	struct manage_leavers l = { .force = force };
-	bool good = manage_find_leavers(m, names, &l, f) &&
-		    manage_may_leave(m, &l, f);
+	struct manage_leavers l = { .names = names, .force = force };
+	bool good = manage_find_leavers(m, &l, f);
 
 	manage_leavers_free(&l);
 	return good;

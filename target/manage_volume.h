@@ -41,7 +41,8 @@ bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
 /* Forgets the LUNs of a volume that is gone. False: refused. */
 bool manage_forget_luns(struct manage *m, const char *name,
 			struct manage_fault *f);
-/* Whether no initiator sees any of them, or @force. False: refused. */
+/* Whether no initiator sees any of them, or @force. False: refused. With or without the
+ * lock. */
 bool manage_may_remove(struct manage *m, const json_t *names, bool force,
 		       struct manage_fault *f);
 
