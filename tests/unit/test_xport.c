@@ -414,7 +414,7 @@ T_TEST(few_receives_serve_many_messages)
 }
 
 /* A peer that sends more than it may must wait, and no reactor spins. */
-T_TEST(message_without_a_receive_waits)
+T_TEST_IF(t_provider() != T_VERBS, message_without_a_receive_waits)
 {
 	struct t_world_options opt = { .recv_cnt = 2 };
 	struct t_world *w = t_world_open(&opt);
@@ -423,7 +423,6 @@ T_TEST(message_without_a_receive_waits)
 	struct t_end *server;
 	struct t_mem m;
 
-	skip_unless(w->provider != T_VERBS);
 	t_mem_get(w->server, 4096, XP_LOCAL, &m);
 	t_pair(w, &client, &server);
 	client->on_received = t_hold;
@@ -1475,6 +1474,17 @@ static void cycle(struct t_world *w)
 	t_settle(w);
 }
 
+/* A device ends a connection when it comes to it. */
+static void has_at_most_fds(struct t_world *w, unsigned int cnt)
+{
+	uint64_t deadline_us = 0;
+
+	while (t_open_fds() > cnt) {
+		t_tick(&deadline_us, "closed descriptors");
+		t_settle(w);
+	}
+}
+
 T_TEST(a_hundred_connections_leak_nothing)
 {
 	const unsigned int cnt = t_provider() == T_VERBS ? 20 : 100;
@@ -1487,7 +1497,7 @@ T_TEST(a_hundred_connections_leak_nothing)
 	before = t_open_fds();
 	for (unsigned int i = 0; i < cnt; i++)
 		cycle(w);
-	assert_int_equal(t_open_fds(), before);
+	has_at_most_fds(w, before);
 	for (unsigned int i = 0; i < 10; i++) {
 		client = t_connect_to(w, &nobody, NULL);
 		T_WAIT(w, client->closed);
@@ -1495,7 +1505,7 @@ T_TEST(a_hundred_connections_leak_nothing)
 		w->client_cnt = 0;
 		t_settle(w);
 	}
-	assert_int_equal(t_open_fds(), before);
+	has_at_most_fds(w, before);
 	t_world_close(w);
 }
 
@@ -1583,6 +1593,7 @@ static unsigned int watched_sockets(const struct sockaddr_in *addr,
  * which the user of neither side notices. */
 T_TEST(silent_peer_is_probed)
 {
+	uint64_t deadline_us = 0;
 	struct rig r;
 	uint64_t wrs;
 	unsigned int all;
@@ -1596,11 +1607,14 @@ T_TEST(silent_peer_is_probed)
 		return;
 	}
 	wrs = xp_get_stats(r.w->server)->wrs;
-	/* An acknowledgement counts as a message from the peer. */
-	for (unsigned int i = 0; i < 5; i++) {
+	/* An acknowledgement counts as a message from the peer. That of a device
+	 * comes when it comes: then a look finds it that is one later. */
+	for (unsigned int i = 0; xp_get_stats(r.w->server)->wrs < wrs + 2;
+	     i++) {
+		assert_true(i < 5 || t_provider() != T_FAKE);
+		t_tick(&deadline_us, "two probes");
 		reactor_skip(r.w->server_reactor, XP_KEEPALIVE_MS);
 		t_settle(r.w);
-		T_WAIT(r.w, xp_get_stats(r.w->server)->wrs >= wrs + i / 2);
 	}
 	assert_int_equal(r.server->received + r.client->received, 0);
 	assert_int_equal(r.server->closed + r.client->closed, 0);
@@ -1609,13 +1623,15 @@ T_TEST(silent_peer_is_probed)
 
 T_TEST(an_idle_reactor_sleeps)
 {
+	uint64_t deadline_us = 0;
 	struct rig r;
 
 	rig_open(&r, NULL, BLOCK);
 	t_settle(r.w);
 	/* Nothing happens for 20 ms; the reactor returns after that, not
-	 * before. */
-	assert_int_equal(reactor_run_once(r.w->server_reactor, 20), 0);
+	 * before. A device may tell of something that was before. */
+	while (reactor_run_once(r.w->server_reactor, 20))
+		t_tick(&deadline_us, "nothing to do");
 	rig_close(&r);
 }
 
