@@ -46,21 +46,21 @@ static unsigned int reactor_work(struct reactor *r)
 static bool reactor_pollers_quiet(struct reactor *r)
 {
 	unsigned int done;
+	bool armed;
 
 	if (!r->polled)
 		return true;
-	if (!reactor_arm_all(r))
-		return false;
+	armed = reactor_arm_all(r);
 	done = reactor_poll_all(r);
-	return done + reactor_flush_all(r) == 0;
+	return done + reactor_flush_all(r) == 0 && armed;
 }
 
-/* Sleeps until there is something to do, or @until_us. */
+/* Sleeps until there is something to do, or @until_us. The pollers are quiet. */
 static int reactor_sleep(struct reactor *r, uint64_t until_us)
 {
 	uint64_t due_us;
 
-	if (!reactor_pollers_quiet(r) || !reactor_fall_asleep(r)) {
+	if (!reactor_fall_asleep(r)) {
 		r->busy = true;
 		return reactor_enter_if_needed(r);
 	}
@@ -81,6 +81,10 @@ static int reactor_run_turn(struct reactor *r)
 	}
 	if (reactor_keep_polling(r)) {
 		reactor_relax();
+		return reactor_enter_if_needed(r);
+	}
+	if (!reactor_pollers_quiet(r)) {
+		r->busy = true;
 		return reactor_enter_if_needed(r);
 	}
 	return reactor_sleep(r, NO_DEADLINE);
@@ -170,6 +174,10 @@ static int reactor_turns_until(struct reactor *r, uint64_t until_us)
 		if (reactor_keep_polling(r)) {
 			reactor_relax();
 			err = reactor_enter_if_needed(r);
+		} else if (!reactor_pollers_quiet(r)) {
+			r->busy = true;
+			err = reactor_enter_if_needed(r);
+			return err ? err : 1;
 		} else {
 			err = reactor_sleep(r, until_us);
 		}

@@ -1262,6 +1262,19 @@ T_ROWS(work_that_came_before_arming_is_found, configs)
 	reactor_destroy(r);
 }
 
+/* As by a caller that waits until its command is done, which it is then. */
+T_ROWS(work_that_came_before_arming_ends_a_wait, configs)
+{
+	struct test_poller p = { .late_work = 3 };
+	struct reactor *r = make(state);
+
+	add_poller(r, &p);
+	assert_int_equal(reactor_run_once(r, 100), 1);
+	assert_int_equal(p.late_seen, 3);
+	reactor_poller_remove(r, &p.poller);
+	reactor_destroy(r);
+}
+
 T_ROWS(a_flush_that_makes_work_makes_a_turn, configs)
 {
 	struct test_poller p = { .more = 3 };
