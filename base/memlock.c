@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memlock.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,24 @@
 /* capability.h of Linux */
 #define CAP_IPC_LOCK 14
 
-/* The number after @name in the status of this process (proc(5)); 0: none. */
+static _Atomic uint64_t promised;
+
+void memlock_promise(uint64_t bytes)
+{
+	atomic_fetch_add(&promised, bytes);
+}
+
+void memlock_unpromise(uint64_t bytes)
+{
+	atomic_fetch_sub(&promised, bytes);
+}
+
+/* The number after @name in the status of this thread (proc(5)); 0: none. */
 static uint64_t memlock_status_number(const char *name, int base)
 {
 	char line[128];
 	uint64_t n = 0;
-	FILE *f = fopen("/proc/self/status", "re");
+	FILE *f = fopen("/proc/thread-self/status", "re");
 
 	if (!f)
 		return 0;
@@ -39,7 +52,8 @@ uint64_t memlock_limit(void)
 
 uint64_t memlock_used(void)
 {
-	return memlock_status_number("VmPin:", 10) << 10;
+	return (memlock_status_number("VmPin:", 10) << 10) +
+	       atomic_load(&promised);
 }
 
 uint64_t memlock_left(void)

@@ -15,10 +15,14 @@
 
 /* Bytes. MEMLOCK_ANY: no limit. */
 uint64_t memlock_limit(void);
-/* Bytes that this process has registered. 0 if unknown. */
+/* @bytes will be registered when they are needed: they count as if they were. */
+void memlock_promise(uint64_t bytes);
+/* They are registered now, or are not needed any more. */
+void memlock_unpromise(uint64_t bytes);
+/* Bytes that this process has registered or promised. 0 if unknown. */
 uint64_t memlock_used(void);
-/* Bytes that this process may still register. MEMLOCK_ANY: no limit, as for a
- * process with CAP_IPC_LOCK. */
+/* Bytes that this thread may still register. MEMLOCK_ANY: no limit, as for one
+ * with CAP_IPC_LOCK. */
 uint64_t memlock_left(void);
 
 #endif

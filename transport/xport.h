@@ -38,8 +38,7 @@
  *  - When a device is removed, its channels end with -ENODEV and its listeners
  *    wait. The instance gives back at once everything that it holds of the
  *    device, whatever its users still hold (channels, IUs, memory regions).
- *    When a device comes, memory is registered with it and listeners listen on
- *    it. Other devices are not disturbed.
+ *    When a device comes, listeners listen on it. Other devices are not disturbed.
  */
 #ifndef TRANSPORT_XPORT_H
 #define TRANSPORT_XPORT_H
@@ -150,7 +149,8 @@ enum xp_access {
 };
 
 /* -ENOMEM with a text that names the locked-memory limit if that is the
- * reason. */
+ * reason. Over verbs, a device gets the memory when a channel first uses the
+ * device: one that does not take it fails its own channels only. */
 int xp_mr_register(struct xp *xp, void *addr, size_t len, enum xp_access access,
 		   struct xp_mr **ret_mr, struct error *e);
 /* NULL is fine. No chain may use the memory any more. */

@@ -70,6 +70,9 @@ mount_disk
 t_check 'a new one finds the data' verify 0 --bs=64k --iodepth=8
 t_check 'a client ends' kill "$client"
 t_check 'with status 0' t_ends "$client"
+t_check 'a sick device costs only its own way' \
+	env FAKE_VERBS='fake0=127.0.0.1 fake1=127.0.0.2;reg_mr=12' \
+	rdma-info "srp+rdma://127.0.0.2:$T_PORT,127.0.0.1:$T_PORT"
 kill "$T_TARGET"
 t_check 'and so does the target' t_ends "$T_TARGET"
 t_done

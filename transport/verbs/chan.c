@@ -141,6 +141,9 @@ int vb_chan_open(struct vb_chan *ch, struct error *e)
 	strncpy(ch->base.device, vb_dev_name(ch->dev),
 		sizeof(ch->base.device) - 1);
 	ch->sends = ch->base.xp->cfg.send_depth + /* marker */ 1;
+	err = vb_mr_join(ch->dev, e);
+	if (err)
+		return err;
 	err = vb_pool_get(ch->dev, ch->sends, ch->recv_cnt, &ch->pool, e);
 	if (err)
 		return err;

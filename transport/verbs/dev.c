@@ -302,7 +302,7 @@ static int vb_dev_set_up(struct vb_dev *dev, struct error *e)
 		err = dev->pd ? vb_dev_open_events(dev) : -errno;
 	}
 	if (!err)
-		return vb_mr_join(dev, e);
+		return 0;
 	error_set(e, err, "cannot set up RDMA device %s: %s", vb_dev_name(dev),
 		  strerror(-err));
 	return err;

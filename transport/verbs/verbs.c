@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memlock.h"
+
 /* ---- watches ---- */
 
 static void watch_stopped(struct reactor_watch *w)
@@ -59,15 +61,30 @@ static struct ibv_mr *register_memory(struct vb_dev *dev, void *addr,
 	return ibv_reg_mr(dev->pd, addr, len, flags);
 }
 
-/* Registers with @dev. On failure nothing is registered. */
+/* Whether a device will lock it that is not in use yet: then it is too late to say
+ * that the limit is too low. */
+static void mr_promise(struct vb_mr *mr, bool promised)
+{
+	if (promised && !mr->promised)
+		memlock_promise(mr->base.len);
+	else if (!promised && mr->promised)
+		memlock_unpromise(mr->base.len);
+	mr->promised = promised;
+}
+
+/* Registers with @dev, if that is not done. On failure nothing has changed. */
 static int mr_add(struct vb_mr *mr, struct vb_dev *dev, struct error *e)
 {
 	int err;
 
-	mr->mrs[dev->index] =
-		register_memory(dev, mr->base.addr, mr->base.len, mr->access);
 	if (mr->mrs[dev->index])
 		return 0;
+	mr->mrs[dev->index] =
+		register_memory(dev, mr->base.addr, mr->base.len, mr->access);
+	if (mr->mrs[dev->index]) {
+		mr_promise(mr, false);
+		return 0;
+	}
 	err = errno ? -errno : -ENOMEM;
 	vb_mr_error(e, err, mr->base.len, vb_dev_name(dev));
 	return err;
@@ -80,10 +97,50 @@ static void mr_remove(struct vb_mr *mr, const struct vb_dev *dev)
 	mr->mrs[dev->index] = NULL;
 }
 
+static bool mr_is_in_use(const struct vb_dev *dev)
+{
+	return dev->state == VB_DEV_SERVING && dev->qps > 0;
+}
+
+/* May it be locked, by each device in use, or by the first one that will be? */
+static int mr_check_limit(const struct vb_xp *vx, size_t len, struct error *e)
+{
+	struct vb_dev *dev;
+	uint64_t cnt = 0;
+
+	vb_for_each_dev(dev, vx, slot)
+		cnt += mr_is_in_use(dev);
+	if (len <= memlock_left() / (cnt ? cnt : 1))
+		return 0;
+	vb_mr_error(e, -ENOMEM, len, "RDMA devices");
+	return -ENOMEM;
+}
+
+/* Registers with the devices in use. Fails if none of them takes it. */
+static int mr_add_in_use(struct vb_mr *mr, struct vb_xp *vx, struct error *e)
+{
+	unsigned int taken = 0;
+	struct vb_dev *dev;
+	int err = mr_check_limit(vx, mr->base.len, e);
+
+	if (err)
+		return err;
+	vb_for_each_dev(dev, vx, slot) {
+		if (!mr_is_in_use(dev))
+			continue;
+		if (mr_add(mr, dev, e))
+			err = e->err;
+		else
+			taken++;
+	}
+	if (!taken && !err)
+		mr_promise(mr, true);
+	return taken ? 0 : err;
+}
+
 int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 	      enum xp_access access, struct xp_mr **ret_mr, struct error *e)
 {
-	struct vb_dev *dev;
 	struct vb_mr *mr;
 	int err;
 
@@ -96,17 +153,25 @@ int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 	mr->access = access;
 	mr->everywhere = !only;
 	list_add_tail(&vx->mrs, &mr->node);
-	vb_for_each_dev(dev, vx, slot) {
-		if (dev->state != VB_DEV_SERVING || (only && dev != only))
-			continue;
-		err = mr_add(mr, dev, e);
-		if (!err)
-			continue;
+	err = only ? mr_add(mr, only, e) : mr_add_in_use(mr, vx, e);
+	if (err) {
 		vb_mr_free(&mr->base);
 		return err;
 	}
 	*ret_mr = &mr->base;
 	return 0;
+}
+
+static void mr_leave(struct vb_dev *dev, bool everywhere)
+{
+	struct list *it;
+
+	list_for_each(it, &dev->vx->mrs) {
+		struct vb_mr *mr = container_of(it, struct vb_mr, node);
+
+		if (everywhere <= mr->everywhere)
+			mr_remove(mr, dev);
+	}
 }
 
 int vb_mr_join(struct vb_dev *dev, struct error *e)
@@ -120,17 +185,15 @@ int vb_mr_join(struct vb_dev *dev, struct error *e)
 		if (!err && mr->everywhere)
 			err = mr_add(mr, dev, e);
 	}
-	if (err)
-		vb_mr_leave(dev);
+	/* What is locked for nothing may be what another device lacks. */
+	if (err && !dev->qps)
+		mr_leave(dev, /* everywhere= */ true);
 	return err;
 }
 
 void vb_mr_leave(struct vb_dev *dev)
 {
-	struct list *it;
-
-	list_for_each(it, &dev->vx->mrs)
-		mr_remove(container_of(it, struct vb_mr, node), dev);
+	mr_leave(dev, /* everywhere= */ false);
 }
 
 static int verbs_mr_register(struct xp *xp, void *addr, size_t len,
@@ -149,6 +212,7 @@ void vb_mr_free(struct xp_mr *base)
 
 	vb_for_each_dev(dev, vx, slot)
 		mr_remove(mr, dev);
+	mr_promise(mr, false);
 	list_del(&mr->node);
 	free(mr);
 }
@@ -159,10 +223,14 @@ static void verbs_mr_remote(const struct xp_mr *base, const struct xp_chan *ch,
 {
 	const struct vb_mr *mr = (const void *)base;
 	const struct vb_chan *vc = (const void *)ch;
+	const struct ibv_mr *on_dev;
 
-	assert(vc->dev && mr->mrs[vc->dev->index]);
+	assert(vc->dev);
+	on_dev = mr->mrs[vc->dev->index];
 	*ret_addr = (uintptr_t)ptr;
-	*ret_key = mr->mrs[vc->dev->index]->rkey;
+	/* A device that did not take the memory, while another one did: the
+	 * peer's access fails, and with it the channel. */
+	*ret_key = on_dev ? on_dev->rkey : 0;
 }
 
 /* ---- polling ---- */

@@ -121,16 +121,25 @@ struct vb_mr {
 	struct xp_mr base;
 	struct list node; /* vx->mrs */
 	enum xp_access access;
-	bool everywhere;		 /* also with devices that come later */
+	bool everywhere;		 /* for every device that is used */
+	bool promised;			 /* no device has had it yet */
 	struct ibv_mr *mrs[VB_DEVS_MAX]; /* by device; NULL: not registered */
 };
 
-/* Registers with @only; NULL: with every device. */
+/*
+ * Memory costs a device that nobody uses nothing, and such a device breaks nothing:
+ * memory is registered with a device when a channel is opened there, or with all that
+ * have channels when it is new. A device that does not take it fails its own channels,
+ * those that open and those that use this memory.
+ *
+ * Registers with @only; NULL: for every device. That fails if the limit of locked memory
+ * does not allow it, or if all devices in use refuse.
+ */
 int vb_mr_new(struct vb_xp *vx, struct vb_dev *only, void *addr, size_t len,
 	      enum xp_access access, struct xp_mr **ret_mr, struct error *e);
 void vb_mr_free(struct xp_mr *base);
-/* Registers everything that is registered everywhere with @dev, which has just
- * come. On failure nothing is registered with it. */
+/* A channel is to be opened on @dev: registers what it lacks. On failure of a device
+ * without channels, nothing stays registered for them. */
 int vb_mr_join(struct vb_dev *dev, struct error *e);
 /* Deregisters everything from @dev. No queue pair of it may be left. */
 void vb_mr_leave(struct vb_dev *dev);
@@ -193,7 +202,7 @@ struct vb_dev {
 	struct list by_qpn[VB_QPN_BUCKETS]; /* vb_chan.qpn_node */
 };
 
-/* Opens @ibdev, and registers memory with it. On failure nothing is left. */
+/* Opens @ibdev. On failure nothing is left. */
 int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e);
 /* Begins the end of a device that the kernel removes: fails its channels. */
 void vb_dev_leave(struct vb_dev *dev);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * transport/verbs with several devices, and with devices that fail: what the
+ * contract of all providers does not ask. The devices are fake (tests/verbs).
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "protocol/srp_iu.h"
+#include "tests/lib/t_table.h"
+#include "tests/lib/t_world.h"
+#include "tests/verbs/fake_verbs.h"
+
+#define BLOCK 8192u
+
+/* The addresses of the devices fake0 and fake1. */
+static const char *const addrs[] = { "127.0.0.1", "127.0.0.2" };
+
+/* A target that listens on every device, with memory for data. */
+struct host {
+	struct t_world *w;
+	struct t_mem local;  /* the target's */
+	struct t_mem remote; /* the initiator's */
+};
+
+static void host_open(struct host *h)
+{
+	h->w = t_world_open(NULL);
+	t_mem_get(h->w->server, BLOCK, XP_LOCAL, &h->local);
+	t_mem_get(h->w->client, BLOCK, XP_REMOTE, &h->remote);
+}
+
+static void host_close(struct host *h)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(addrs); i++) {
+		for (int call = 0; call < FAKE_CALLS; call++)
+			fake_fail(i ? "fake1" : "fake0", call, 0);
+	}
+	/* Its regions are freed after the channels. */
+	for (unsigned int i = 0; i < h->w->client_cnt; i++)
+		t_end_close(&h->w->client_ends[i]);
+	for (unsigned int i = 0; i < h->w->server_cnt; i++)
+		t_end_close(&h->w->server_ends[i]);
+	t_mem_put(&h->local);
+	t_mem_put(&h->remote);
+	t_world_close(h->w);
+}
+
+/* Begins to connect over device @dev. */
+static struct t_end *host_connect(struct host *h, unsigned int dev)
+{
+	struct sockaddr_in to = h->w->addr;
+
+	inet_pton(AF_INET, addrs[dev], &to.sin_addr);
+	return t_connect_to(h->w, &to, NULL);
+}
+
+/* Logs in over device @dev; returns the target's end. */
+static struct t_end *host_login(struct host *h, unsigned int dev)
+{
+	unsigned int n = h->w->server_cnt;
+	struct t_end *client = host_connect(h, dev);
+	struct t_end *server = &h->w->server_ends[n];
+
+	T_WAIT(h->w,
+	       client->closed || (client->established && h->w->server_cnt > n &&
+				  server->established));
+	if (client->closed)
+		fail_msg("no login: %s", client->why.text);
+	return server;
+}
+
+/* The initiator's end of the newest login. */
+static struct t_end *host_client(const struct host *h)
+{
+	return &h->w->client_ends[h->w->client_cnt - 1];
+}
+
+/* The target reads from the initiator, whose end is @client; returns how that
+ * ends. */
+static int host_read(struct host *h, struct t_end *server,
+		     const struct t_end *client, const struct t_mem *to)
+{
+	static unsigned int seed;
+	struct srp_desc desc = { .len = BLOCK };
+	struct t_chain chain = {
+		.c = { .dir = XP_RDMA_READ,
+		       .remote = &desc,
+		       .len = BLOCK,
+		       .local = to->p,
+		       .local_mr = to->mr },
+	};
+
+	xp_mr_remote(h->remote.mr, client->ch, h->remote.p, &desc.addr,
+		     &desc.key);
+	t_fill(h->remote.p, BLOCK, ++seed);
+	t_post(server, &chain);
+	T_WAIT(h->w, chain.done);
+	if (!chain.status)
+		assert_memory_equal(to->p, h->remote.p, BLOCK);
+	return chain.status;
+}
+
+/* ---- memory ---- */
+
+T_TEST(a_device_that_nobody_uses_has_no_memory)
+{
+	struct host h;
+
+	host_open(&h);
+	assert_int_equal(fake_regions("fake0") + fake_regions("fake1"), 0);
+	host_login(&h, 0);
+	assert_true(fake_regions("fake0") >= 2);
+	assert_int_equal(fake_regions("fake1"), 0);
+	host_login(&h, 1);
+	assert_true(fake_regions("fake1") >= 2);
+	host_close(&h);
+	assert_int_equal(fake_regions("fake0") + fake_regions("fake1"), 0);
+}
+
+T_TEST(a_sick_device_stops_no_login_on_others)
+{
+	struct t_end *server;
+	struct t_end *client;
+	struct host h;
+
+	fake_fail("fake1", FAKE_REG_MR, ENOSPC);
+	host_open(&h);
+	server = host_login(&h, 0);
+	assert_int_equal(host_read(&h, server, host_client(&h), &h.local), 0);
+	client = host_connect(&h, 1);
+	T_WAIT(h.w, client->closed);
+	assert_int_equal(client->why.err, -ENOSPC);
+	assert_non_null(strstr(client->why.text, "fake1"));
+	assert_int_equal(fake_regions("fake1"), 0);
+	assert_int_equal(host_read(&h, server, &h.w->client_ends[0], &h.local),
+			 0);
+	/* It is tried anew with each login. */
+	fake_fail("fake1", FAKE_REG_MR, 0);
+	server = host_login(&h, 1);
+	assert_int_equal(host_read(&h, server, host_client(&h), &h.local), 0);
+	host_close(&h);
+}
+
+T_TEST(a_device_that_becomes_sick_harms_itself_alone)
+{
+	struct t_end *servers[2];
+	struct t_mem more;
+	struct host h;
+
+	host_open(&h);
+	servers[0] = host_login(&h, 0);
+	servers[1] = host_login(&h, 1);
+	fake_fail("fake1", FAKE_REG_MR, ENOSPC);
+	t_mem_get(h.w->server, BLOCK, XP_LOCAL, &more);
+	assert_int_equal(host_read(&h, servers[0], &h.w->client_ends[0], &more),
+			 0);
+	/* It goes on with the memory that it has. */
+	assert_int_equal(
+		host_read(&h, servers[1], &h.w->client_ends[1], &h.local), 0);
+	assert_int_not_equal(
+		host_read(&h, servers[1], &h.w->client_ends[1], &more), 0);
+	T_WAIT(h.w, servers[1]->closed);
+	t_end_close(servers[1]);
+	t_end_close(servers[0]);
+	t_mem_put(&more);
+	host_close(&h);
+}
+
+T_TEST(memory_that_no_device_in_use_takes_is_refused)
+{
+	struct xp_mr *mr = NULL;
+	struct error e = { 0 };
+	struct host h;
+
+	host_open(&h);
+	host_login(&h, 0);
+	fake_fail("fake0", FAKE_REG_MR, ENOSPC);
+	assert_int_equal(xp_mr_register(h.w->server, h.local.p, BLOCK, XP_LOCAL,
+					&mr, &e),
+			 -ENOSPC);
+	assert_null(mr);
+	assert_non_null(strstr(e.text, "fake0"));
+	host_close(&h);
+}
