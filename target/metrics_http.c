@@ -77,6 +77,7 @@ static bool http_is_loopback(const struct sockaddr *addr)
 static int http_listen(const struct addrinfo *at)
 {
 	const int on = 1;
+	const int off = 0;
 	int err = 0;
 	int fd = socket(at->ai_family,
 			SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -84,6 +85,9 @@ static int http_listen(const struct addrinfo *at)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	/* Whatever net.ipv6.bindv6only says. */
+	if (at->ai_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 	if (bind(fd, at->ai_addr, at->ai_addrlen) ||
 	    listen(fd, METRICS_HTTP_CONNS))
 		err = -errno;

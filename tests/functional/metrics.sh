@@ -10,9 +10,11 @@ control=()
 ! command -v rdma-ctl >/dev/null || control=(--control "$T/control")
 # Below the ports of targets, and of connections that others make.
 port=$((8000 + ($(od -An -N2 -tu2 /dev/urandom) % 12000)))
+# Scrapes come over IPv4.
+{ [ "$T_ALONE" != yes ] || echo 1 >/proc/sys/net/ipv6/bindv6only; } 2>/dev/null
 t_target "${control[@]}" --backing ram:16M,name=a \
 	--backing 'ram:16M,name=b"odd",fault=read:delay=60' --slow 50 \
-	--metrics "127.0.0.1:$port" --metrics-file "$T/m.prom" --threads 2
+	--metrics "[::]:$port" --metrics-file "$T/m.prom" --threads 2
 
 mkdir "$T/mnt"
 t_mount "$URI" "$T/mnt"

@@ -73,6 +73,12 @@ t_check 'with status 0' t_ends "$client"
 t_check 'a sick device costs only its own way' \
 	env FAKE_VERBS='fake0=127.0.0.1 fake1=127.0.0.2;reg_mr=12' \
 	rdma-info "srp+rdma://127.0.0.2:$T_PORT,127.0.0.1:$T_PORT"
+{ [ "$T_ALONE" != yes ] || echo 1 >/proc/sys/net/ipv6/bindv6only; } 2>/dev/null
+rdma-target --listen 'srp+rdma://[::]:5555' --backing ram:1M >"$T/any.log" 2>&1 &
+t_pids="$t_pids $!"
+t_wait_for 10 grep -q 'serves on' "$T/any.log"
+t_check 'it takes logins over IPv4, whatever bindv6only says' \
+	rdma-info srp+rdma://127.0.0.1:5555
 kill "$T_TARGET"
 t_check 'and so does the target' t_ends "$T_TARGET"
 t_done

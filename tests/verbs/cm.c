@@ -49,7 +49,8 @@ struct fv_id {
 	struct list node;
 	enum id_state state;
 	bool sync;	/* without a channel of the caller's */
-	bool only_ipv6; /* RDMA_OPTION_ID_AFONLY */
+	bool only_ipv6; /* RDMA_OPTION_ID_AFONLY, else what the host says */
+	bool only_set;
 	struct fv_conn *conn;
 	unsigned int reported; /* events */
 	unsigned int acked;
@@ -590,6 +591,12 @@ static int id_set_path(struct fv_id *id, const struct ibv_path_data *path)
 	return 0;
 }
 
+static void id_set_only(struct fv_id *id, bool only_ipv6)
+{
+	id->only_ipv6 = only_ipv6;
+	id->only_set = true;
+}
+
 FV_API int rdma_set_option(struct rdma_cm_id *base, int level, int name,
 			   void *value, size_t len)
 {
@@ -600,18 +607,30 @@ FV_API int rdma_set_option(struct rdma_cm_id *base, int level, int name,
 	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
 		err = id_set_path(id, value);
 	else if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_AFONLY)
-		id->only_ipv6 = *(int *)value;
+		id_set_only(id, *(int *)value);
 	return cm_result(err);
 }
 
 /* ---- listening ---- */
+
+/* net.ipv6.bindv6only */
+static bool host_wants_only_ipv6(void)
+{
+	FILE *f = fopen("/proc/sys/net/ipv6/bindv6only", "re");
+	bool only = f && fgetc(f) == '1';
+
+	if (f)
+		fclose(f);
+	return only;
+}
 
 static int id_listen(struct fv_id *id, int backlog)
 {
 	struct sockaddr *sa = &id->base.route.addr.src_addr;
 	struct sockaddr_un un;
 	char buf[INET6_ADDRSTRLEN];
-	const char *host = host_name(sa, id->only_ipv6, buf, sizeof(buf));
+	bool only = id->only_set ? id->only_ipv6 : host_wants_only_ipv6();
+	const char *host = host_name(sa, only, buf, sizeof(buf));
 	socklen_t len = listener_name(*port_of(sa), host, &un);
 	int err = port_check(*port_of(sa), host);
 	int fd;
