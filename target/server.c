@@ -96,6 +96,12 @@ static void server_device_changed(void *user, enum xp_device_change change,
 		log_error("worker %u cannot use RDMA device %s: %s", w->index,
 			  name, why);
 		break;
+	case XP_DEVICE_FAILED:
+		log_error("worker %u: RDMA device %s %s: the "
+			  "connections that used it end; the next ones get a "
+			  "new one",
+			  w->index, name, why);
+		break;
 	case XP_DEVICE_LISTENS:
 		log_notice("listening on %s over RDMA now", name);
 		break;

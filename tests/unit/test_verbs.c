@@ -20,14 +20,40 @@ static const char *const addrs[] = { "127.0.0.1", "127.0.0.2" };
 /* A target that listens on every device, with memory for data. */
 struct host {
 	struct t_world *w;
+	struct xp *target;
+	unsigned int failures; /* of queues, as it was told */
+	char why[ERROR_TEXT_SIZE];
 	struct t_mem local;  /* the target's */
 	struct t_mem remote; /* the initiator's */
 };
 
+static void on_device(void *user, enum xp_device_change change,
+		      const char *name, const char *why)
+{
+	struct host *h = user;
+
+	if (change != XP_DEVICE_FAILED)
+		return;
+	h->failures++;
+	snprintf(h->why, sizeof(h->why), "%s: %s", name, why);
+}
+
 static void host_open(struct host *h)
 {
+	struct xp_config cfg = {
+		.recv_len = 4096,
+		.device = on_device,
+		.device_user = h,
+	};
+	struct error e;
+
+	memset(h, 0, sizeof(*h));
 	h->w = t_world_open(NULL);
-	t_mem_get(h->w->server, BLOCK, XP_LOCAL, &h->local);
+	cfg.reactor = h->w->server_reactor;
+	if (xp_create(XP_VERBS, &cfg, &h->target, &e))
+		fail_msg("no instance: %s", e.text);
+	h->w->acceptor = h->target;
+	t_mem_get(h->target, BLOCK, XP_LOCAL, &h->local);
 	t_mem_get(h->w->client, BLOCK, XP_REMOTE, &h->remote);
 }
 
@@ -44,6 +70,7 @@ static void host_close(struct host *h)
 		t_end_close(&h->w->server_ends[i]);
 	t_mem_put(&h->local);
 	t_mem_put(&h->remote);
+	xp_destroy(h->target);
 	t_world_close(h->w);
 }
 
@@ -153,7 +180,7 @@ T_TEST(a_device_that_becomes_sick_harms_itself_alone)
 	servers[0] = host_login(&h, 0);
 	servers[1] = host_login(&h, 1);
 	fake_fail("fake1", FAKE_REG_MR, ENOSPC);
-	t_mem_get(h.w->server, BLOCK, XP_LOCAL, &more);
+	t_mem_get(h.target, BLOCK, XP_LOCAL, &more);
 	assert_int_equal(host_read(&h, servers[0], &h.w->client_ends[0], &more),
 			 0);
 	/* It goes on with the memory that it has. */
@@ -177,10 +204,47 @@ T_TEST(memory_that_no_device_in_use_takes_is_refused)
 	host_open(&h);
 	host_login(&h, 0);
 	fake_fail("fake0", FAKE_REG_MR, ENOSPC);
-	assert_int_equal(xp_mr_register(h.w->server, h.local.p, BLOCK, XP_LOCAL,
-					&mr, &e),
-			 -ENOSPC);
+	assert_int_equal(
+		xp_mr_register(h.target, h.local.p, BLOCK, XP_LOCAL, &mr, &e),
+		-ENOSPC);
 	assert_null(mr);
 	assert_non_null(strstr(e.text, "fake0"));
+	host_close(&h);
+}
+
+/* ---- queues ---- */
+
+static const struct queue_fault {
+	const char *name;
+	bool by_event;
+} queue_faults[] = {
+	{ "an event", true },
+	{ "polling fails", false },
+};
+
+T_ROWS(after_an_error_a_device_has_new_queues, queue_faults)
+{
+	const struct queue_fault *fault = *state;
+	struct t_end *servers[2];
+	struct host h;
+
+	host_open(&h);
+	servers[0] = host_login(&h, 0);
+	servers[1] = host_login(&h, 1);
+	if (fault->by_event)
+		fake_cq_error("fake0");
+	else
+		fake_fail("fake0", FAKE_POLL_CQ, -EIO);
+	T_WAIT(h.w, servers[0]->closed && h.w->client_ends[0].closed);
+	assert_int_equal(servers[0]->why.err, -EIO);
+	assert_int_equal(h.failures, 1);
+	assert_non_null(strstr(h.why, "fake0: "));
+	fake_fail("fake0", FAKE_POLL_CQ, 0);
+	servers[0] = host_login(&h, 0);
+	assert_int_equal(host_read(&h, servers[0], host_client(&h), &h.local),
+			 0);
+	/* The other device has noticed nothing. */
+	assert_int_equal(
+		host_read(&h, servers[1], &h.w->client_ends[1], &h.local), 0);
 	host_close(&h);
 }

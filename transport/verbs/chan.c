@@ -554,7 +554,7 @@ void vb_disconnect(struct xp_chan *base)
 	ch->state = VB_FLUSHED;
 	/* The timer also makes sure that there is a next turn. */
 	reactor_timer_set(r, &ch->timer, 0);
-	if (!ch->qp || verbs_chan_flush(ch))
+	if (!ch->qp || verbs_chan_flush(ch) || ch->pool->failed)
 		return;
 	ch->state = VB_FLUSHING;
 	reactor_timer_set(r, &ch->timer,
@@ -562,17 +562,27 @@ void vb_disconnect(struct xp_chan *base)
 							   : VB_LEAVE_MS);
 }
 
-/* A removed device flushes nothing, and the kernel waits until it is closed. */
-void vb_chan_hurry(struct vb_chan *ch)
+/* A removed device flushes nothing, and the kernel waits until it is closed. Of
+ * queues that have failed, nothing more is heard. */
+static void vb_chan_hurry(struct vb_chan *ch)
 {
 	struct reactor *r = ch->base.xp->cfg.reactor;
+	bool failed = ch->pool && ch->pool->failed;
 
-	if (!ch->qp || ch->dev->state == VB_DEV_SERVING)
+	if (!ch->qp || (ch->dev->state == VB_DEV_SERVING && !failed))
 		return;
 	if (ch->state == VB_FLUSHING)
-		reactor_timer_set(r, &ch->timer, VB_LEAVE_MS);
+		reactor_timer_set(r, &ch->timer, failed ? 0 : VB_LEAVE_MS);
 	if (ch->state == VB_LAST_WQE)
 		reactor_timer_set(r, &ch->timer, 0);
+}
+
+void vb_chan_hurry_all(struct vb_xp *vx)
+{
+	struct list *it;
+
+	list_for_each(it, &vx->closing)
+		vb_chan_hurry(container_of(it, struct vb_chan, closing_node));
 }
 
 static void vb_chan_gone(struct vb_chan *ch)

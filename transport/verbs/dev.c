@@ -52,8 +52,10 @@ void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch)
 	list_add_tail(qpn_bucket(dev, ch->qp->qp_num), &ch->qpn_node);
 }
 
-/* The handlers must not free a channel: closed() comes later. */
-static void vb_dev_fail_all(struct vb_dev *dev, int err, const char *text)
+/* Fails the channels of @pool; NULL: of the device. The handlers must not free a
+ * channel: closed() comes later. */
+static void vb_dev_fail(struct vb_dev *dev, const struct vb_pool *pool, int err,
+			const char *text)
 {
 	for (unsigned int i = 0; i < VB_QPN_BUCKETS; i++) {
 		struct list *it;
@@ -63,8 +65,9 @@ static void vb_dev_fail_all(struct vb_dev *dev, int err, const char *text)
 			struct vb_chan *ch =
 				container_of(it, struct vb_chan, qpn_node);
 
-			xp_core_fail(&ch->base, err, "device %s %s",
-				     vb_dev_name(dev), text);
+			if (!pool || ch->pool == pool)
+				xp_core_fail(&ch->base, err, "device %s %s",
+					     vb_dev_name(dev), text);
 		}
 	}
 }
@@ -96,21 +99,26 @@ static void verbs_dev_chan_event(struct vb_chan *ch, enum ibv_event_type type)
 
 static void vb_dev_event(struct vb_dev *dev, enum ibv_event_type type)
 {
-	switch (type) {
-	case IBV_EVENT_DEVICE_FATAL: /* also when it is unplugged */
-		vb_plug_look(dev->vx, NULL);
-		vb_dev_fail_all(dev, -EIO, "failed");
-		break;
-	case IBV_EVENT_CQ_ERR:
-		vb_dev_fail_all(dev, -EIO,
-				"failed: error of a completion queue");
-		break;
-	case IBV_EVENT_SRQ_ERR:
-		vb_dev_fail_all(dev, -EIO, "failed: error of a receive queue");
-		break;
-	default: /* ports and addresses come and go; connections may live */
-		break;
-	}
+	if (type != IBV_EVENT_DEVICE_FATAL)
+		return; /* ports and addresses come and go; connections may live */
+	/* Also when it is unplugged. */
+	vb_plug_look(dev->vx, NULL);
+	vb_dev_fail(dev, NULL, -EIO, "failed");
+}
+
+static void vb_pool_end(struct vb_pool *p);
+
+/* A queue that has failed delivers nothing more, and no new channel gets it. It is
+ * destroyed when its channels have gone. */
+static void vb_pool_fail(struct vb_pool *p, const char *why)
+{
+	if (p->failed)
+		return;
+	p->failed = true;
+	vb_plug_failed(p->dev, why);
+	vb_dev_fail(p->dev, p, -EIO, why);
+	vb_chan_hurry_all(p->dev->vx);
+	vb_pool_end(p);
 }
 
 static bool is_qp_event(enum ibv_event_type type)
@@ -132,16 +140,25 @@ static void async_ready(struct reactor_watch *w, uint32_t events)
 {
 	struct vb_dev *dev = container_of(w, struct vb_watch, base)->owner;
 	struct ibv_async_event ev;
-	struct vb_chan *ch;
+	void *owner = NULL;
 
 	while (ibv_get_async_event(dev->ctx, &ev) == 0) {
-		ch = is_qp_event(ev.event_type) ? ev.element.qp->qp_context
-						: NULL;
-		/* First: a queue pair with an event that was not acknowledged
+		if (is_qp_event(ev.event_type))
+			owner = ev.element.qp->qp_context;
+		else if (ev.event_type == IBV_EVENT_CQ_ERR)
+			owner = ev.element.cq->cq_context;
+		else if (ev.event_type == IBV_EVENT_SRQ_ERR)
+			owner = ev.element.srq->srq_context;
+		/* First: a queue with an event that was not acknowledged
 		 * cannot be destroyed. */
 		ibv_ack_async_event(&ev);
-		if (ch)
-			verbs_dev_chan_event(ch, ev.event_type);
+		if (is_qp_event(ev.event_type))
+			verbs_dev_chan_event(owner, ev.event_type);
+		else if (ev.event_type == IBV_EVENT_CQ_ERR)
+			vb_pool_fail(owner,
+				     "failed: error of a completion queue");
+		else if (ev.event_type == IBV_EVENT_SRQ_ERR)
+			vb_pool_fail(owner, "failed: error of a receive queue");
 		else
 			vb_dev_event(dev, ev.event_type);
 	}
@@ -215,6 +232,8 @@ static int vb_dev_open_events(struct vb_dev *dev)
 /* Its queues end; its buffers may still be with the users. */
 static void vb_pool_close(struct vb_pool *p)
 {
+	if (!p->cq)
+		return;
 	p->dev->armed -= p->armed;
 	p->armed = false;
 	if (p->shared.srq)
@@ -231,6 +250,27 @@ static void vb_pool_free(struct vb_pool *p)
 	list_del(&p->node);
 	vb_recvq_fini(&p->shared);
 	free(p);
+}
+
+/* Closes a pool that has failed, if no channel has a share. */
+static void vb_pool_end(struct vb_pool *p)
+{
+	if (p->failed && p->recv_room == p->recv_max)
+		vb_pool_close(p);
+}
+
+/* Frees those whose last buffer has come back. */
+static void vb_pool_free_ended(struct vb_dev *dev)
+{
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &dev->pools) {
+		struct vb_pool *p = container_of(it, struct vb_pool, node);
+
+		if (!p->cq && !p->shared.going_round)
+			vb_pool_free(p);
+	}
 }
 
 /* Frees everything that the kernel has. No queue pair may be left. */
@@ -337,13 +377,11 @@ int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e)
 void vb_dev_leave(struct vb_dev *dev)
 {
 	struct vb_xp *vx = dev->vx;
-	struct list *it;
 
 	dev->state = VB_DEV_LEAVING;
 	vx->leaving++;
-	vb_dev_fail_all(dev, -ENODEV, "was removed");
-	list_for_each(it, &vx->closing)
-		vb_chan_hurry(container_of(it, struct vb_chan, closing_node));
+	vb_dev_fail(dev, NULL, -ENODEV, "was removed");
+	vb_chan_hurry_all(vx);
 }
 
 /* Have the users freed and released everything of the device? */
@@ -446,13 +484,15 @@ static int vb_pool_new(struct vb_dev *dev, unsigned int sends,
 		       unsigned int recvs, struct vb_pool **ret_pool,
 		       struct error *e)
 {
-	unsigned int doubled = vb_pool_cnt(dev);
 	struct vb_pool *p = calloc(1, sizeof(*p));
+	unsigned int doubled;
 	unsigned int chans;
 	int err = -ENOMEM;
 
 	if (!p)
 		goto err;
+	vb_pool_free_ended(dev);
+	doubled = vb_pool_cnt(dev);
 	if (doubled > POOL_DOUBLING)
 		doubled = POOL_DOUBLING;
 	chans = POOL_CHANS << doubled;
@@ -500,8 +540,8 @@ int vb_pool_get(struct vb_dev *dev, unsigned int sends, unsigned int recvs,
 
 	list_for_each(it, &dev->pools) {
 		p = container_of(it, struct vb_pool, node);
-		if (p->send_room >= sends && p->recv_room >= recvs &&
-		    vb_dev_can_share(p))
+		if (!p->failed && p->send_room >= sends &&
+		    p->recv_room >= recvs && vb_dev_can_share(p))
 			break;
 		p = NULL;
 	}
@@ -532,13 +572,16 @@ void vb_pool_put(struct vb_pool *p, unsigned int sends, unsigned int recvs)
 {
 	p->send_room += sends;
 	p->recv_room += recvs;
-	if (p->recv_room == p->recv_max && p->shared.srq)
+	if (p->failed)
+		vb_pool_end(p);
+	else if (p->recv_room == p->recv_max && p->shared.srq)
 		vb_pool_renew(p);
 }
 
 void vb_pool_share(struct vb_pool *p)
 {
 	struct ibv_srq_init_attr attr = {
+		.srq_context = p,
 		.attr = { .max_wr = p->recv_max + p->spare, .max_sge = 1 },
 	};
 
@@ -556,16 +599,18 @@ unsigned int vb_pool_poll(struct vb_pool *p)
 	unsigned int done = 0;
 	int n;
 
-	if (!p->cq)
+	if (!p->cq || p->failed) {
+		p->emptied = true;
 		return 0;
+	}
 	p->emptied = false;
 	for (int round = 0; round < POLL_ROUNDS && !p->emptied; round++) {
 		n = ibv_poll_cq(p->cq, POLL_BATCH, wcs);
 		if (n < 0) {
-			vb_dev_fail_all(
-				p->dev, -EIO,
+			vb_pool_fail(
+				p,
 				"failed: a completion queue cannot be polled");
-			n = 0;
+			return done;
 		}
 		for (int i = 0; i < n; i++)
 			vb_chan_completed(p, &wcs[i]);

@@ -34,6 +34,11 @@ static void verbs_plug_tell(const struct vb_xp *vx,
 		cfg->device(cfg->device_user, change, name, why);
 }
 
+void vb_plug_failed(const struct vb_dev *dev, const char *why)
+{
+	verbs_plug_tell(dev->vx, XP_DEVICE_FAILED, dev->name, why);
+}
+
 /* ---- looking ---- */
 
 static bool vb_plug_is_listed(struct ibv_device *const *list, int cnt,

@@ -234,6 +234,8 @@ bool vb_uevents_read(int fd);
  * ones. Returns how many are SERVING. If none is, the reason is in @e (may be
  * NULL). */
 unsigned int vb_plug_look(struct vb_xp *vx, struct error *e);
+/* Tells the user that a queue of @dev has failed. */
+void vb_plug_failed(const struct vb_dev *dev, const char *why);
 
 /* ---- receive queues (recv.c) ---- */
 
@@ -324,12 +326,14 @@ void vb_iu_put(struct vb_iu *iu);
 struct vb_pool {
 	struct list node;
 	struct vb_dev *dev;
-	struct ibv_cq *cq;	/* NULL: the device is GONE */
+	struct ibv_cq *cq; /* NULL: the device is GONE, or all channels have left
+				 * after an error */
 	struct vb_recvq shared; /* .srq is NULL: none (yet) */
 	unsigned int recv_max;
 	unsigned int spare;	/* receives beyond that; see vb_recvq_doubt() */
 	unsigned int send_room; /* not yet taken by channels */
 	unsigned int recv_room;
+	bool failed;  /* a queue of it has: nothing more is polled */
 	bool no_srq;  /* the device has none */
 	bool emptied; /* the last poll left nothing in cq */
 	/* reactor_turn_us() of the last poll before this one that did */
@@ -388,7 +392,8 @@ enum vb_wr {
  *   CLOSED       GONE        xp_core_drained() was called
  *
  * If a device does not flush within VB_DRAIN_MS, the queue pair is forced: it
- * is destroyed, and then cannot touch memory.
+ * is destroyed, and then cannot touch memory. After an error of its queues it
+ * is forced at once: nobody would tell that it has flushed.
  */
 enum vb_state {
 	VB_RESOLVING,
@@ -478,8 +483,8 @@ void vb_chan_up(struct vb_chan *ch, const void *pdata, size_t len);
 /* Handles one completion. */
 void vb_chan_completed(struct vb_pool *pool, struct ibv_wc *wc);
 void vb_chan_last_wqe(struct vb_chan *ch);
-/* Its device leaves: a channel that is closing waits less. */
-void vb_chan_hurry(struct vb_chan *ch);
+/* A device leaves, or queues have failed: channels that are closing wait less. */
+void vb_chan_hurry_all(struct vb_xp *vx);
 /* The completion queues are empty: ends the channels that can end. Returns how
  * many did. */
 unsigned int vb_chan_reap(struct vb_xp *vx);
