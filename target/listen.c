@@ -259,15 +259,24 @@ static int listen_any(struct listener *l, enum xp_kind kind)
 	return listen_at(l, kind, &at);
 }
 
-/* Every address, if there is a device. Otherwise the loopback address alone: a device that
- * comes later opens nothing to the network. */
+/* Every address, if there is a device, and this machine, if it has none yet. Otherwise the
+ * loopback address alone: a device that comes later opens nothing to the network. */
 static int listen_default(struct listener *l)
 {
 	enum xp_kind kind = XP_KIND_FIRST;
 	struct listen_point at = ipv4(INADDR_LOOPBACK);
+	int err;
 
-	if (xp_present(kind))
-		return listen_any(l, kind);
+	if (xp_present(kind)) {
+		err = listen_any(l, kind);
+		if (err || xp_has_address(kind))
+			return err;
+		log_notice(
+			"no RDMA device of this machine has an address: "
+			"serving over %s, too, on 127.0.0.1 (see ip address)",
+			xp_kind_name(kind + 1));
+		return listen_at(l, kind + 1, &at);
+	}
 	log_notice("no RDMA device on this machine: serving over %s, on "
 		   "127.0.0.1 only (--listen %s://ADDR for more)",
 		   xp_kind_name(kind + 1), xp_kind_scheme(kind + 1));

@@ -141,6 +141,8 @@ struct xp_provider {
 		      struct error *e);
 	/* As xp_present(); NULL: always. */
 	bool (*present)(void);
+	/* As xp_has_address(); NULL: always. */
+	bool (*has_address)(void);
 	/* As xp_reach(). */
 	int (*reach)(const struct sockaddr *addr, socklen_t addr_len,
 		     char *ret_by, size_t size, struct error *e);

@@ -21,6 +21,11 @@ bool xp_present(enum xp_kind kind)
 	return !providers[kind]->present || providers[kind]->present();
 }
 
+bool xp_has_address(enum xp_kind kind)
+{
+	return !providers[kind]->has_address || providers[kind]->has_address();
+}
+
 int xp_reach(enum xp_kind kind, const struct sockaddr *addr, socklen_t addr_len,
 	     char *ret_by, size_t size, struct error *e)
 {

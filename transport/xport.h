@@ -130,6 +130,11 @@ int xp_fork_init(void);
  * device. */
 bool xp_present(enum xp_kind kind);
 
+/* True when others can reach a listener of the transport: an address that is neither
+ * loopback nor link-local belongs to an RDMA device. True for transports without
+ * devices. */
+bool xp_has_address(enum xp_kind kind);
+
 #define XP_REACH_MS 1000
 
 /*

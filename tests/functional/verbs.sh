@@ -73,6 +73,14 @@ t_check 'with status 0' t_ends "$client"
 t_check 'a sick device costs only its own way' \
 	env FAKE_VERBS='fake0=127.0.0.1 fake1=127.0.0.2;reg_mr=12' \
 	rdma-info "srp+rdma://127.0.0.2:$T_PORT,127.0.0.1:$T_PORT"
+FAKE_VERBS='fake0=' rdma-target --backing ram:1M >"$T/default.log" 2>&1 &
+default=$!
+t_pids="$t_pids $default"
+t_wait_for 10 grep -q 'serves on' "$T/default.log"
+t_check 'a device without an address leaves this machine its target' \
+	env FAKE_VERBS='fake0=' rdma-info srp://127.0.0.1
+kill "$default"
+t_ends "$default"
 { [ "$T_ALONE" != yes ] || echo 1 >/proc/sys/net/ipv6/bindv6only; } 2>/dev/null
 rdma-target --listen 'srp+rdma://[::]:5555' --backing ram:1M >"$T/any.log" 2>&1 &
 t_pids="$t_pids $!"

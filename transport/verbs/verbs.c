@@ -373,5 +373,6 @@ const struct xp_provider xp_verbs_provider = {
 	.reach = vb_reach,
 	.create = vb_create,
 	.present = vb_present,
+	.has_address = vb_has_address,
 	.fork_init = vb_fork_init,
 };

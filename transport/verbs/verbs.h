@@ -598,6 +598,8 @@ int vb_gid_source(const char *root, const struct xp_route *want,
 /* xp_provider.reach */
 int vb_reach(const struct sockaddr *addr, socklen_t addr_len, char *ret_by,
 	     size_t size, struct error *e);
+/* xp_has_address() */
+bool vb_has_address(void);
 
 /* ---- texts (reason.c) ---- */
 
