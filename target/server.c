@@ -97,10 +97,7 @@ static void server_device_changed(void *user, enum xp_device_change change,
 			  name, why);
 		break;
 	case XP_DEVICE_FAILED:
-		log_error("worker %u: RDMA device %s %s: the "
-			  "connections that used it end; the next ones get a "
-			  "new one",
-			  w->index, name, why);
+		log_error("worker %u: RDMA device %s %s", w->index, name, why);
 		break;
 	case XP_DEVICE_LISTENS:
 		log_notice("listening on %s over RDMA now", name);

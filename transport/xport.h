@@ -72,9 +72,7 @@ enum xp_device_change {
 	XP_DEVICE_COME,	    /* it is used from now on */
 	XP_DEVICE_GONE,	    /* its channels end with -ENODEV */
 	XP_DEVICE_UNUSABLE, /* it has come, but cannot be used; see @why */
-	/* A queue of it has failed, see @why: the channels that used it end, and
-	 * the next ones get a new one. */
-	XP_DEVICE_FAILED,
+	XP_DEVICE_FAILED,   /* a part of it; @why says what, and what follows */
 	XP_DEVICE_LISTENS,  /* the instance listens on address @name */
 };
 

@@ -248,3 +248,50 @@ T_ROWS(after_an_error_a_device_has_new_queues, queue_faults)
 		host_read(&h, servers[1], &h.w->client_ends[1], &h.local), 0);
 	host_close(&h);
 }
+
+/* ---- calls that fail ---- */
+
+static const struct post_fault {
+	const char *name;
+	int result;
+} post_faults[] = {
+	{ "positive, as the manual says", ENOSPC },
+	{ "negative, as some drivers do", -ENOSPC },
+};
+
+T_ROWS(a_refused_request_is_not_taken, post_faults)
+{
+	const struct post_fault *fault = *state;
+	struct t_end *server;
+	struct host h;
+
+	host_open(&h);
+	server = host_login(&h, 0);
+	fake_fail("fake0", FAKE_POST_SEND, fault->result);
+	assert_int_equal(host_read(&h, server, host_client(&h), &h.local),
+			 -ECANCELED);
+	T_WAIT(h.w, server->closed);
+	assert_int_equal(server->why.err, -ENOSPC);
+	host_close(&h);
+}
+
+/* What is not destroyed may still write into memory. */
+T_TEST(a_channel_stays_until_its_queue_pair_is_destroyed)
+{
+	struct t_end *server;
+	struct host h;
+
+	host_open(&h);
+	server = host_login(&h, 0);
+	fake_fail("fake0", FAKE_DESTROY_QP, EBUSY);
+	xp_close(server->ch);
+	T_WAIT(h.w, h.failures == 1);
+	assert_non_null(strstr(h.why, "cannot be destroyed"));
+	/* It is tried again, and told of once. */
+	T_WAIT(h.w, fake_called("fake0", FAKE_DESTROY_QP) > 5);
+	assert_int_equal(server->closed + host_client(&h)->closed, 0);
+	assert_int_equal(h.failures, 1);
+	fake_fail("fake0", FAKE_DESTROY_QP, 0);
+	T_WAIT(h.w, server->closed && host_client(&h)->closed);
+	host_close(&h);
+}

@@ -125,7 +125,8 @@ static int vb_chan_open_recvs(struct vb_chan *ch, struct error *e)
 	return vb_recvq_grow(&ch->own, ch->recv_cnt, e);
 }
 
-static void vb_qp_destroy(struct vb_chan *ch);
+static int vb_qp_destroy(struct vb_chan *ch);
+static void vb_qp_leave(struct vb_chan *ch);
 static void vb_chan_leave_pool(struct vb_chan *ch);
 
 int vb_chan_open(struct vb_chan *ch, struct error *e)
@@ -169,17 +170,24 @@ int vb_chan_open(struct vb_chan *ch, struct error *e)
 	return 0;
 
 err_leave:
-	vb_qp_destroy(ch);
+	vb_qp_leave(ch);
 	vb_chan_leave_pool(ch);
 	return err;
 }
 
-/* From now on the device does not touch memory of the channel. */
-static void vb_qp_destroy(struct vb_chan *ch)
+/*
+ * From now on the device does not touch memory of the channel. On failure it may, and
+ * nothing has changed; but a device that leaves touches nothing any more, whatever it
+ * answers.
+ */
+static int vb_qp_destroy(struct vb_chan *ch)
 {
+	int err = ch->qp ? vb_errno(ibv_destroy_qp(ch->qp)) : 0;
+
+	if (err && ch->dev->state == VB_DEV_SERVING)
+		return err;
 	list_del(&ch->qpn_node);
 	if (ch->qp) {
-		ibv_destroy_qp(ch->qp);
 		ch->dev->qps--;
 		if (ch->shared)
 			vb_recvq_doubt(&ch->pool->shared);
@@ -187,6 +195,20 @@ static void vb_qp_destroy(struct vb_chan *ch)
 	ch->qp = NULL;
 	ch->own.qp = NULL;
 	ch->own.posted = 0;
+	return 0;
+}
+
+/* Of a channel that no peer knows: one that cannot be destroyed is left to the end of the
+ * device's context. Its memory is deregistered. */
+static void vb_qp_leave(struct vb_chan *ch)
+{
+	if (!vb_qp_destroy(ch))
+		return;
+	list_del(&ch->qpn_node);
+	ch->dev->qps--;
+	ch->qp->qp_context = NULL;
+	ch->qp = NULL;
+	ch->own.qp = NULL;
 }
 
 static void vb_chan_leave_pool(struct vb_chan *ch)
@@ -231,7 +253,7 @@ static void vb_chan_destroy(struct vb_chan *ch)
 
 void vb_chan_abandon(struct vb_chan *ch)
 {
-	vb_qp_destroy(ch);
+	vb_qp_leave(ch);
 	vb_chan_leave_pool(ch);
 	vb_chan_destroy(ch);
 }
@@ -573,7 +595,7 @@ static void vb_chan_hurry(struct vb_chan *ch)
 		return;
 	if (ch->state == VB_FLUSHING)
 		reactor_timer_set(r, &ch->timer, failed ? 0 : VB_LEAVE_MS);
-	if (ch->state == VB_LAST_WQE)
+	if (ch->state == VB_LAST_WQE || ch->state == VB_STUCK)
 		reactor_timer_set(r, &ch->timer, 0);
 }
 
@@ -583,6 +605,24 @@ void vb_chan_hurry_all(struct vb_xp *vx)
 
 	list_for_each(it, &vx->closing)
 		vb_chan_hurry(container_of(it, struct vb_chan, closing_node));
+}
+
+/* Its memory is nobody else's until that is done. */
+static void vb_chan_destroy_qp(struct vb_chan *ch)
+{
+	int err = vb_qp_destroy(ch);
+	char why[96];
+
+	ch->state = err ? VB_STUCK : VB_DESTROYED;
+	if (!err)
+		return;
+	reactor_timer_set(ch->base.xp->cfg.reactor, &ch->timer, VB_STUCK_MS);
+	snprintf(why, sizeof(why),
+		 "failed: a queue pair cannot be destroyed (%s): trying again",
+		 strerror(-err));
+	if (!ch->stuck)
+		vb_plug_failed(ch->dev, why);
+	ch->stuck = true;
 }
 
 static void vb_chan_gone(struct vb_chan *ch)
@@ -612,8 +652,7 @@ unsigned int vb_chan_reap(struct vb_xp *vx)
 			vb_chan_gone(ch);
 			done++;
 		} else if (ch->state == VB_FLUSHED) {
-			vb_qp_destroy(ch);
-			ch->state = VB_DESTROYED;
+			vb_chan_destroy_qp(ch);
 			done++; /* run another turn */
 		}
 	}
@@ -658,6 +697,7 @@ static void vb_chan_timer(struct reactor_timer *t)
 		ch->state = VB_FLUSHED;
 		break;
 	case VB_FLUSHING:
+	case VB_STUCK:
 		ch->state = VB_FLUSHED;
 		break;
 	case VB_UP:

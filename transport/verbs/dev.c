@@ -112,10 +112,14 @@ static void vb_pool_end(struct vb_pool *p);
  * destroyed when its channels have gone. */
 static void vb_pool_fail(struct vb_pool *p, const char *why)
 {
+	char text[128];
+
 	if (p->failed)
 		return;
 	p->failed = true;
-	vb_plug_failed(p->dev, why);
+	snprintf(text, sizeof(text),
+		 "%s: its connections end, the next ones get a new one", why);
+	vb_plug_failed(p->dev, text);
 	vb_dev_fail(p->dev, p, -EIO, why);
 	vb_chan_hurry_all(p->dev->vx);
 	vb_pool_end(p);
@@ -136,6 +140,11 @@ static bool is_qp_event(enum ibv_event_type type)
 	}
 }
 
+static bool is_queue_error(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_CQ_ERR || type == IBV_EVENT_SRQ_ERR;
+}
+
 static void async_ready(struct reactor_watch *w, uint32_t events)
 {
 	struct vb_dev *dev = container_of(w, struct vb_watch, base)->owner;
@@ -152,6 +161,9 @@ static void async_ready(struct reactor_watch *w, uint32_t events)
 		/* First: a queue with an event that was not acknowledged
 		 * cannot be destroyed. */
 		ibv_ack_async_event(&ev);
+		if (!owner && (is_qp_event(ev.event_type) ||
+			       is_queue_error(ev.event_type)))
+			continue; /* left behind; see vb_qp_leave() */
 		if (is_qp_event(ev.event_type))
 			verbs_dev_chan_event(owner, ev.event_type);
 		else if (ev.event_type == IBV_EVENT_CQ_ERR)

@@ -47,6 +47,7 @@
 #define VB_DRAIN_MS	   5000	 /* devices flush in far less time */
 #define VB_LAST_WQE_MS	   100	 /* if it is not known to send the event */
 #define VB_LAST_WQE_MAX_MS 2000	 /* if it is known to send it */
+#define VB_STUCK_MS	   100	 /* until it is destroyed again */
 #define VB_SPARE_RECVS	   64u	 /* of a pool, in place of lost ones */
 #define VB_LEAVE_MS	   500	 /* as VB_DRAIN_MS, when the device leaves */
 
@@ -234,7 +235,7 @@ bool vb_uevents_read(int fd);
  * ones. Returns how many are SERVING. If none is, the reason is in @e (may be
  * NULL). */
 unsigned int vb_plug_look(struct vb_xp *vx, struct error *e);
-/* Tells the user that a queue of @dev has failed. */
+/* Tells the user that something of @dev has failed, and what follows. */
 void vb_plug_failed(const struct vb_dev *dev, const char *why);
 
 /* ---- receive queues (recv.c) ---- */
@@ -386,6 +387,8 @@ enum vb_wr {
  *                FLUSHED     the completion queue must be polled empty: with
  *                            the queue pair, some libraries destroy its
  *                            completions there, and shared buffers with them
+ *                STUCK       the queue pair could not be destroyed; FLUSHED
+ *                            again after VB_STUCK_MS
  *                DESTROYED   the queue pair is destroyed. The completion queue
  *                            is polled empty again, because a queue pair that
  *                            was forced may have left completions
@@ -403,6 +406,7 @@ enum vb_state {
 	VB_FLUSHING,
 	VB_LAST_WQE,
 	VB_FLUSHED,
+	VB_STUCK,
 	VB_DESTROYED,
 	VB_GONE,
 };
@@ -432,6 +436,7 @@ struct vb_chan {
 	bool shared;
 	bool marker_done;
 	bool last_wqe; /* the event has come */
+	bool stuck;    /* the user has been told */
 	bool dreq_sent;
 	bool disconnected; /* the event has come */
 	unsigned int recv_cnt;
