@@ -243,7 +243,7 @@ static void server_exit_at_once(int sig)
 
 	if (sig == SIGALRM)
 		log_in_handler(
-			"rdma-target: error: a store does not return from its "
+			"rdma-target: error: a store, or the state directory, does not return from its "
 			"end: exiting without it\n");
 	/* A target that could not start has said why already. */
 	else if (s && s->stop_signal)

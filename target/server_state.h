@@ -38,6 +38,7 @@ struct last_flush {
 	struct block_cmd cmd;
 	bool awaited; /* the answer to cmd, or the end of a job */
 	bool failed;  /* and the failure was logged */
+	bool rests;   /* the journal is still being written */
 	struct reactor_msg job_ended;
 	struct reactor_msg rested;
 	struct reactor_timer managed;

@@ -98,12 +98,31 @@ static void server_abandon(struct last_flush *f)
 	f->vol->abandoned = true;
 }
 
+/* The next start finds it as after a kill. */
+static void server_give_up_journal(struct last_flush *f)
+{
+	struct log_about about = volume_about(f->vol, "volume-error");
+
+	server_abandon(f);
+	f->server->exit_code = 1;
+	log_event(LOG_ERROR, &about,
+		  "volume '%s': its journal %s has not been written for %u s; "
+		  "the target ends without it",
+		  f->vol->name, f->vol->journal.path,
+		  f->server->opt->stop_timeout_s);
+	server_flush_settled(f);
+}
+
 /* The store has the flush, and may report its failure to nobody. So the journal says that
  * it has failed. */
 static void server_give_up_flush(struct last_flush *f)
 {
 	char why[64];
 
+	if (f->rests) {
+		server_give_up_journal(f);
+		return;
+	}
 	snprintf(why, sizeof(why), "its store has not answered for %u s",
 		 f->server->opt->stop_timeout_s);
 	server_abandon(f);
@@ -159,6 +178,7 @@ static void server_volume_rested(struct reactor_msg *msg)
 {
 	struct last_flush *f = container_of(msg, struct last_flush, rested);
 
+	f->rests = false;
 	reactor_timer_init(&f->managed, server_await_managed);
 	server_await_managed(&f->managed);
 }
@@ -170,6 +190,7 @@ static void server_last_flush_done(struct last_flush *f, int res)
 
 	if (!res && !vol->abandoned)
 		writers_flushed(&vol->dev.writers);
+	f->rests = true;
 	f->rested.run = server_volume_rested;
 	volume_writers_rest(vol, f->server->workers[0].reactor, &f->rested);
 }

@@ -15,6 +15,9 @@
 _Static_assert(WRITER_PRINCIPAL_AT == sizeof(struct srp_port_id),
 	       "the initiator port and its principal identify a writer");
 
+/* Longer than any disk takes. */
+#define SLOW_MS 10000u
+
 /* The part of the journal; unit_state.c has the other. */
 #define PART_WRITERS 1
 
@@ -206,6 +209,7 @@ static void save(struct volume_writers *k)
 	if (k->saves)
 		return;
 	k->saves = true;
+	reactor_timer_set(k->reactor, &k->slow, SLOW_MS);
 	disk_journal_start(&vol->journal, &k->change);
 }
 
@@ -224,6 +228,7 @@ static void save_done(struct disk_journal_change *c, int err)
 	struct volume *vol = container_of(k, struct volume, saver);
 
 	k->saves = false;
+	reactor_timer_stop(&k->slow);
 	if (err)
 		volume_log(
 			LOG_ERROR, NULL, vol,
@@ -233,6 +238,18 @@ static void save_done(struct disk_journal_change *c, int err)
 	if (k->again)
 		save(k);
 	look_at_rest(k);
+}
+
+static void save_is_slow(struct reactor_timer *t)
+{
+	struct volume_writers *k = container_of(t, struct volume_writers, slow);
+	struct volume *vol = container_of(k, struct volume, saver);
+
+	volume_log(LOG_WARNING, NULL, vol,
+		   "its journal %s has not been written for %u s: its file "
+		   "system hangs or is slow; the first writes of initiators, "
+		   "and flushes that fail, wait for it",
+		   vol->journal.path, SLOW_MS / 1000);
 }
 
 static void linger(struct volume_writers *k)
@@ -298,6 +315,7 @@ void volume_writers_start(struct volume *vol, struct reactor *r)
 	k->linger_ms = WRITERS_LINGER_MS;
 	k->msg.run = serve_wants;
 	reactor_timer_init(&k->timer, lingered);
+	reactor_timer_init(&k->slow, save_is_slow);
 	k->change = (struct disk_journal_change){
 		.part = PART_WRITERS,
 		.reactor = r,
