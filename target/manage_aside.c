@@ -5,6 +5,10 @@
 #include <string.h>
 #include <time.h>
 
+/* How long a job may still take when the target ends. Less than the end waits for who has
+ * asked for it (MANAGE_LAST_MS). */
+#define ASIDE_LAST_S 1
+
 /* They outlive the struct manage, as a thread that hangs may. They guard is_done, is_left and
  * asides_end. */
 static pthread_mutex_t aside_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,6 +57,16 @@ static int manage_start_aside(struct manage_aside *job)
 	return err;
 }
 
+static struct timespec aside_until(unsigned int seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += seconds;
+	return until;
+}
+
+/* @until: NULL: there is no limit. 0, or an errno. */
 static int aside_wait(const struct timespec *until)
 {
 	if (!until)
@@ -61,19 +75,28 @@ static int aside_wait(const struct timespec *until)
 				      CLOCK_MONOTONIC, until);
 }
 
+/* The signal that ends the target ends some waits, and what it has ended says why. */
+static void aside_await_last(const struct manage_aside *job)
+{
+	struct timespec until = aside_until(ASIDE_LAST_S);
+
+	while (!job->is_done && !aside_wait(&until))
+		;
+}
+
 /* 0, or why it is left to its thread. */
 static int aside_await(const struct manage *m, struct manage_aside *job,
 		       unsigned int seconds)
 {
-	struct timespec until;
+	struct timespec until = aside_until(seconds);
 	int err = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += seconds;
 	pthread_mutex_lock(&aside_lock);
 	while (!job->is_done && !m->asides_end && !err)
 		err = aside_wait(seconds ? &until : NULL);
 	err = m->asides_end ? -ESHUTDOWN : -err;
+	if (err == -ESHUTDOWN)
+		aside_await_last(job);
 	if (job->is_done)
 		err = 0;
 	job->is_left = err;
