@@ -90,6 +90,9 @@ static void bridge_closed(void *arg)
 
 void bridge_close(struct bridge *b, struct srpi_session *s)
 {
+	if (b->closing)
+		return;
+	b->closing = true;
 	srpi_close(s, bridge_closed, b);
 }
 
@@ -112,28 +115,36 @@ void bridge_submit(struct bridge *b, struct srpi_session *s,
 {
 	io->io.done = bridge_io_done;
 	io->io.arg = b;
+	io->submitted = true;
 	srpi_submit(s, &io->io);
 }
 
 int bridge_run(struct bridge *b, struct srpi_ctx *ctx, int timeout_ms)
 {
-	int res = srpi_ctx_run(ctx, timeout_ms);
+	bool left = b->first_io || b->first_event || b->closed;
+	int res = srpi_ctx_run(ctx, left ? 0 : timeout_ms);
 
 	for (int i = 0; res > 0 && i < BRIDGE_TURNS; i++)
 		res = srpi_ctx_run(ctx, /* timeout_ms= */ 0);
 	return res;
 }
 
-struct bridge_io *bridge_io_next(struct bridge *b)
+void bridge_mem_free(struct srpi_mem **mem)
 {
-	struct bridge_io *io = b->first_io;
+	srpi_mem_free(*mem);
+	*mem = NULL;
+}
 
-	if (!io)
-		return NULL;
-	b->first_io = io->next;
+struct bridge_io *bridge_io_first(const struct bridge *b)
+{
+	return b->first_io;
+}
+
+void bridge_io_drop(struct bridge *b)
+{
+	b->first_io = b->first_io->next;
 	if (!b->first_io)
 		b->last_io = NULL;
-	return io;
 }
 
 bool bridge_event_next(struct bridge *b, struct bridge_event *ret_event)

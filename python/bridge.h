@@ -16,10 +16,10 @@
 
 #include <srp_initiator.h>
 
-/* One operation. Python owns it, and keeps it until it has come back from
- * bridge_io_next(). */
+/* One operation. Python owns it, and keeps it until bridge_io_drop(). */
 struct bridge_io {
 	struct srpi_io io;
+	bool submitted;
 	int res; /* 0 or a negative errno */
 	struct bridge_io *next;
 };
@@ -42,6 +42,7 @@ struct bridge_event {
 /* One session. Begins as zeroes. */
 struct bridge {
 	bool connected; /* connecting has ended; see connect_error */
+	bool closing;	/* bridge_close() was called */
 	bool closed;
 	struct srpi_error connect_error;
 	struct bridge_io *first_io; /* ended, in this order */
@@ -55,7 +56,7 @@ int bridge_connect(struct bridge *b, struct srpi_ctx *ctx, const char *uri,
 		   struct srpi_options *options,
 		   struct srpi_session **ret_session, struct srpi_error *e);
 
-/* Like srpi_close(); sets b->closed at the end. */
+/* Like srpi_close(); sets b->closed at the end. Again is fine. */
 void bridge_close(struct bridge *b, struct srpi_session *s);
 
 /* Like srpi_submit(). */
@@ -63,14 +64,19 @@ void bridge_submit(struct bridge *b, struct srpi_session *s,
 		   struct bridge_io *io);
 
 /*
- * Runs the context: waits for at most @timeout_ms, then handles all events.
- * Returns 0 if nothing is left to do, so that the program may poll
+ * Runs the context: waits for at most @timeout_ms, then handles all events. Does not
+ * wait if Python has not taken all that has happened before. Returns 0 if nothing is left to do, so that the program may poll
  * srpi_ctx_fd(); 1 if there may be more; or a negative errno.
  */
 int bridge_run(struct bridge *b, struct srpi_ctx *ctx, int timeout_ms);
 
-/* Returns the next operation that has ended, or NULL. */
-struct bridge_io *bridge_io_next(struct bridge *b);
+/* Frees *@mem, if it is not NULL, and sets it to NULL. */
+void bridge_mem_free(struct srpi_mem **mem);
+
+/* Returns the operation that has ended first, or NULL. It stays the first one until
+ * bridge_io_drop(): a signal may interrupt what Python does with it. */
+struct bridge_io *bridge_io_first(const struct bridge *b);
+void bridge_io_drop(struct bridge *b);
 
 /* Copies the oldest event and removes it from the list. False: there is none. */
 bool bridge_event_next(struct bridge *b, struct bridge_event *ret_event);

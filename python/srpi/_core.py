@@ -6,6 +6,10 @@ registered memory. Otherwise it becomes one for each piece of the pool that its
 data is copied through. Operations, and the memory that they use, stay in
 Core.inflight until the library has ended them, whatever becomes of the request.
 
+A handler of a signal may raise an exception anywhere in here. So each step that a later
+one relies on can be repeated, and is: an operation that is begun stays in Core.waiting
+until C has it, and one that has ended stays in the list of C until all is done.
+
 Thread: the one that made the Core.
 """
 from __future__ import annotations
@@ -67,7 +71,7 @@ class Request:
         self.parts: list[bytes] = []
         self.fua = False
         self.unmap = False
-        self.left = 0  # operations that have not ended
+        self.left: set[Operation] = set()  # that have not ended
         self.done = False
         self.error: Optional[Error] = None
         self.abandoned = False  # no caller waits for it
@@ -82,7 +86,8 @@ class Operation:
     """One operation of libsrpi."""
 
     __slots__ = (
-        "request", "start", "length", "index", "io", "piece", "memory", "keep"
+        "request", "start", "length", "index", "io", "is_over", "piece", "memory",
+        "keep",
     )
 
     def __init__(self, request: Request, start: int, length: int) -> None:
@@ -91,9 +96,18 @@ class Operation:
         self.length = length
         self.index = 0  # in request.parts
         self.io: Any = None  # struct bridge_io
+        self.is_over = False
         self.piece: Optional[Piece] = None
         self.memory: Optional[Memory] = None
         self.keep: Any = None  # exports the buffer of the program
+
+    @property
+    def is_submitted(self) -> bool:
+        return self.io is not None and bool(self.io.submitted)
+
+    @property
+    def is_in_flight(self) -> bool:
+        return self.is_submitted and not self.is_over
 
 
 class Core:
@@ -105,6 +119,7 @@ class Core:
         self.name = uri  # for messages
         self.session: Any = None
         self.inflight: dict[int, Operation] = {}  # by the address of io
+        self._last_ended: Optional[Operation] = None
         self.waiting: deque[Operation] = deque()  # for a piece of the pool
         # Ended without a call of the library.
         self.failed: deque[tuple[Operation, Error]] = deque()
@@ -246,12 +261,18 @@ class Core:
             self._operation_over(operation, self.broken)
 
     def _take_ended(self) -> None:
-        while io := lib.bridge_io_next(self._bridge):
-            operation = self.inflight.pop(int(ffi.cast("uintptr_t", io)), None)
+        while io := lib.bridge_io_first(self._bridge):
+            address = int(ffi.cast("uintptr_t", io))
+            operation = self.inflight.get(address)
             if operation:
                 self._operation_ended(operation, int(io.res))
+                self._last_ended = operation  # C still has it
+                self.inflight.pop(address, None)
+            lib.bridge_io_drop(self._bridge)
+            self._last_ended = None
         while self.failed:
-            self._operation_over(*self.failed.popleft())
+            self._operation_over(*self.failed[0])
+            self.failed.popleft()
         self._start_waiting()
 
     def _take_events(self) -> None:
@@ -283,13 +304,15 @@ class Core:
 
     def begin_close(self) -> None:
         """I/O in flight fails with ECANCELED; then on_closed runs."""
-        if self.closing:
+        if self._bridge.closing:
             return
         self.check_thread()
         self.closing = True
         canceled = Error(errno.ECANCELED, f"the session with {self.name} was closed")
         while self.waiting:
-            self.failed.append((self.waiting.popleft(), canceled))
+            if not self.waiting[0].is_submitted:
+                self.failed.append((self.waiting[0], canceled))
+            self.waiting.popleft()
         lib.bridge_close(self._bridge, self.session)
 
     def close_wait(self) -> None:
@@ -301,6 +324,7 @@ class Core:
     def _destroy(self) -> None:
         for memory in self.memories:
             memory._drop()
+            memory._core = None
         self.memories.clear()
         self.pool.drop()
         ctx, self.ctx, self.session = self.ctx, None, None
@@ -314,8 +338,17 @@ class Core:
     def start(self, request: Request, buffer: Buffer = None) -> None:
         """Begins a request. request.done is set, and on_end called, in run()."""
         self.check()
+        try:
+            self._start(request, buffer)
+        except BaseException:
+            request.abandoned = True
+            for operation in list(request.left):
+                if not operation.is_submitted and operation not in self.waiting:
+                    self._operation_given_up(operation)
+            raise
+
+    def _start(self, request: Request, buffer: Buffer) -> None:
         if request.op not in (lib.SRPI_READ, lib.SRPI_WRITE):
-            request.left = 1
             self._submit(Operation(request, 0, request.length), ffi.NULL, ffi.NULL)
         elif buffer is None or not self._start_registered(request, buffer):
             self._start_copied(request)
@@ -334,56 +367,68 @@ class Core:
         operation = Operation(request, 0, request.length)
         operation.keep = data
         operation.memory = memory
-        memory._users += 1
-        request.left = 1
-        self._submit(operation, data, memory._mem)
+        memory._users.add(operation)
+        self._submit(operation, data, memory._mem[0])
         return True
 
     def _start_copied(self, request: Request) -> None:
-        if request.length == 0:
-            request.left = 1
-            request.parts = [b""]
-            self.waiting.append(Operation(request, 0, 0))
-        for start in range(0, request.length, PIECE_MAX):
+        for start in range(0, max(1, request.length), PIECE_MAX):
             operation = Operation(
                 request, start, min(PIECE_MAX, request.length - start)
             )
-            operation.index = request.left
-            request.left += 1
+            operation.index = len(request.parts)
             request.parts.append(b"")
+            request.left.add(operation)
             self.waiting.append(operation)
         self._start_waiting()
 
     def _start_waiting(self) -> None:
         while self.waiting:
             operation = self.waiting[0]
-            request = operation.request
-            if request.abandoned or request.error:
-                self.waiting.popleft()
-                self._operation_over(operation, request.error)
-                continue
-            try:
-                piece = self.pool.take(max(1, operation.length))
-            except Error as e:
-                self.waiting.popleft()
-                self.failed.append((operation, e))
-                continue
-            if piece is None:
+            if not operation.is_submitted and not self._start_copy(operation):
                 return
             self.waiting.popleft()
-            operation.piece = piece
-            if request.source is not None:
-                end = operation.start + operation.length
-                ffi.memmove(
-                    piece.cdata,
-                    request.source[operation.start : end],
-                    operation.length,
-                )
-            self._submit(operation, piece.cdata, piece.mem)
+
+    def _start_copy(self, operation: Operation) -> bool:
+        """False: it waits for a piece of the pool."""
+        request = operation.request
+        if request.abandoned or request.error:
+            self._operation_given_up(operation)
+            return True
+        try:
+            if not operation.piece and not self.pool.take(
+                max(1, operation.length), operation
+            ):
+                return False
+        except Error as e:
+            self.failed.append((operation, e))
+            return True
+        piece = operation.piece
+        assert piece
+        if request.source is not None:
+            end = operation.start + operation.length
+            ffi.memmove(
+                piece.cdata,
+                request.source[operation.start : end],
+                operation.length,
+            )
+        self._submit(operation, piece.cdata, piece.mem)
+        return True
+
+    def _operation_given_up(self, operation: Operation) -> None:
+        """It was not submitted."""
+        piece = operation.piece
+        if piece and piece.user is operation:
+            self.pool.give(piece)
+        if operation.io is not None:
+            self.inflight.pop(int(ffi.cast("uintptr_t", operation.io)), None)
+        self._operation_over(operation, operation.request.error)
 
     def _submit(self, operation: Operation, buf: Any, mem: Any) -> None:
         request = operation.request
-        operation.io = ffi.new("struct bridge_io *")
+        request.left.add(operation)
+        if operation.io is None:
+            operation.io = ffi.new("struct bridge_io *")
         io = operation.io.io
         io.op = request.op
         io.volume = request.volume
@@ -403,12 +448,12 @@ class Core:
         if request.op == lib.SRPI_EXTENT:
             io = operation.io.io
             request.extent = (int(io.extent_len), bool(io.extent_mapped))
-        if piece:
+        if piece and piece.user is operation:
             if request.op == lib.SRPI_READ and not error and not request.abandoned:
                 self._copy_out(operation, piece)
             self.pool.give(piece)
         if operation.memory:
-            operation.memory._users -= 1
+            operation.memory._users.discard(operation)
         operation.keep = None
         self._operation_over(operation, error)
 
@@ -428,15 +473,16 @@ class Core:
     def _operation_over(
         self, operation: Operation, error: Optional[Error]
     ) -> None:
-        """The end of every operation."""
+        """The end of every operation. May be repeated."""
         request = operation.request
+        operation.is_over = True
         request.error = request.error or error
-        request.left -= 1
-        if request.left == 0:
-            request.done = True
-            request.source = request.target = None
+        request.left.discard(operation)
+        if not request.left and not request.done:
             if request.on_end:
                 request.on_end()
+            request.source = request.target = None
+            request.done = True
 
     def _io_error(self, operation: Operation, err: int) -> Error:
         request = operation.request

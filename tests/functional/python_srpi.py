@@ -701,6 +701,63 @@ def interrupted_read():
         assert v.read(0, 4096) == bytes(4096)
 
 
+class Interrupt(BaseException):
+    """What the handler of a signal raises."""
+
+
+def is_interrupted(nth, call):
+    """Raises Interrupt before the nth byte code of the package that runs in the call.
+    False: there are fewer."""
+    left = nth
+
+    def trace(frame, event, arg):
+        nonlocal left
+        if os.path.dirname(frame.f_code.co_filename) != os.path.dirname(srpi.__file__):
+            return None
+        frame.f_trace_opcodes = True
+        left -= event == "opcode"
+        if left:
+            return trace
+        sys.settrace(None)
+        raise Interrupt
+
+    sys.settrace(trace)
+    try:
+        call()
+        return False
+    except Interrupt:
+        return True
+    finally:
+        sys.settrace(None)
+
+
+def interrupted_anywhere():
+    """an exception of a signal handler, anywhere in a call, loses no memory and no end"""
+    data = os.urandom(8192)
+    with Target(ram()) as target, srpi.connect(
+        target.uri, copy_memory=64 << 10
+    ) as s:
+        v = s.volume()
+        v.write(0, data)
+        memory = s.alloc(8192)
+        memory.view[:] = data
+        for call in (
+            lambda: v.read(0, 8192),
+            lambda: v.write(0, data),
+            lambda: v.write(0, memory.view),
+            v.flush,
+        ):
+            nth = 1
+            while is_interrupted(nth, call):
+                assert v.read(0, 8192) == data
+                nth += 1
+            assert nth > 100, nth
+        while inflight(s):
+            s.run(1)
+        assert s._core.pool._used == 0 and not s._core.waiting
+        memory.free()
+
+
 def other_threads():
     """another thread is refused, and may have a session of its own"""
     with Target(ram()) as target, srpi.connect(target.uri) as s:
@@ -806,7 +863,8 @@ TESTS = [
     sixty_four_in_flight, cancelled_read_keeps_its_memory,
     dropped_request_keeps_its_memory, session_closed_during_requests,
     cancelled_connect, target_restarted_during_io, session_given_up,
-    interrupted_read, other_threads, forked_child, process_ends_with_requests,
+    interrupted_read, interrupted_anywhere, other_threads, forked_child,
+    process_ends_with_requests,
     volumes_that_come_and_go,
 ]
 
