@@ -476,10 +476,14 @@ static enum ini_answer judge_answer(const struct ini_cmd *cmd, int err)
 }
 
 /* A session that follows its volumes does without one that cannot tell what it
- * is. Without a medium, there is no volume. */
+ * is; and so does another one after its first login, when verify.c knows whether the
+ * program needs the volume. Without a medium, there is no volume. */
 static bool discover_does_without(struct ini_discovery *d, int err)
 {
-	if (!d->session->options.follow_volumes || err == -ESHUTDOWN)
+	const struct srpi_session *s = d->session;
+
+	if (err == -ESHUTDOWN ||
+	    (s->state == SRPI_CONNECTING && !s->options.follow_volumes))
 		return false;
 	d->has_volume = err != -ENOMEDIUM && err != -ENODEV;
 	d->vol.is_known = false;

@@ -437,7 +437,8 @@ struct srpi_volume_info {
  *
  * A session without follow_volumes keeps the volumes that it has found at first.
  * When another volume is in the place of one that the program uses, the session
- * is LOST.
+ * is LOST. A volume that the program has never used, while the URI names or the program
+ * uses another one, costs only itself: its I/O fails with -ENODEV until it is back.
  *
  * A session with follow_volumes goes on with the others. The number of a volume
  * that is gone is never used for another one until srpi_volume_forget(). When

@@ -92,12 +92,24 @@ static bool verify_compare(const struct ini_volume *was,
 	return *buf;
 }
 
-/* A program that has named a volume does not lose it with another one that it has
- * never used. */
+static bool verify_uses_any(const struct srpi_session *s)
+{
+	for (unsigned int i = 0; i < s->volume_cnt; i++) {
+		const struct ini_volume *v = s->volumes[i];
+
+		if (v->is_used && !v->is_gone && !v->is_dead)
+			return true;
+	}
+	return false;
+}
+
+/* A program that has named a volume, or uses one, does not lose it with another one
+ * that it has never used. The session needs one, or it could be another target. */
 static bool verify_ignores(const struct srpi_session *s,
 			   const struct ini_volume *was)
 {
-	return !was->is_used && !ini_path_wants(s, was);
+	return !was->is_used && (!ini_path_wants(s, was) ||
+				 (!*s->uri.volume && verify_uses_any(s)));
 }
 
 static bool verify_is_unused_and_gone(const struct srpi_session *s,

@@ -360,6 +360,51 @@ T_TEST(volume_that_was_taken_away_holds_up_nobody)
 	t_session_free(t);
 }
 
+static const struct unused_row {
+	const char *name;
+	bool is_gone; /* the second volume, after a reconnect */
+	bool is_mute;
+	uint8_t naa;
+} unused_rows[] = {
+	{ "it is gone", .is_gone = true },
+	{ "it cannot say what it is", .is_mute = true },
+	{ "another one is there", .naa = 0x33 },
+};
+
+/* The program has named no volume, and uses only the first one. */
+T_ROWS(volume_that_was_never_used_holds_up_nobody, unused_rows)
+{
+	const struct unused_row *row = *state;
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .has_ids = true,
+							   .has_second = true,
+							   .comes_back = true,
+							   .generation = 1 });
+	uint8_t naa = t->second_naa;
+
+	assert_int_equal(srpi_volume_cnt(t->session), 2);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->has_second = !row->is_gone;
+	t->second_is_mute = row->is_mute;
+	if (row->naa)
+		t->second_naa = row->naa;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t_session_io_of(t, 1, SRPI_WRITE, false), -ENODEV);
+	/* It is back. */
+	t->has_second = true;
+	t->second_is_mute = false;
+	t->second_naa = naa;
+	t->override =
+		t_override_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t_session_io_of(t, 1, SRPI_WRITE, false), 0);
+	t_session_free(t);
+}
+
 /* Nobody knows where the volume was meanwhile, or what happened to its
  * cache. */
 static const struct away_row {
