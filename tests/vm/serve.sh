@@ -4,8 +4,8 @@
 # Functions for guest tests that start rdma-target and rdma-fuse. Source lib.sh
 # first. They store their files in $work, which must exist.
 
-# show_logs: for a failed test, prints the logs of the programs, and last the
-# place of the failure.
+# show_logs: for a failed test, prints the logs of the programs, what is held, and last
+# the place of the failure.
 show_logs() {
 	local log
 
@@ -14,8 +14,17 @@ show_logs() {
 		echo "the end of ${log##*/}:"
 		tail -n 25 "$log"
 	done
+	_show_held
 	[ ! -e "$VM_OUT/failed" ] || tac "$VM_OUT/failed"
 }
+
+# Which listeners and contexts there are, and the files of the target.
+_show_held() {
+	echo 'RDMA objects of the kernel:'
+	rdma resource show cm_id || :
+	rdma resource show ctx || :
+	[ ! -e "/proc/${target-}/fd" ] || ls -l "/proc/$target/fd"
+} 2>&1
 trap 'status=$?; [ $status = 0 ] || show_logs' EXIT
 set -E
 trap 'echo "failed: line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND" |
