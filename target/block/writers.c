@@ -294,15 +294,10 @@ static bool has_loss(const struct writers *ws)
 }
 
 /* Writers that wait have wrote; see writers_wrote() for the order. */
-static void writer_keep_unflushed(struct writers *ws, struct writer *w,
-				  bool drops)
+static void writer_keep_unflushed(struct writers *ws, struct writer *w)
 {
-	bool kept = atomic_load(&w->kept);
+	bool kept = atomic_exchange(&w->kept, false);
 
-	w->being_kept = kept;
-	if (kept && !drops)
-		return;
-	atomic_store(&w->kept, false);
 	w->being_kept = is_dirty(ws, w);
 	atomic_store(&w->kept, kept && w->being_kept);
 }
@@ -329,12 +324,12 @@ static void format_writer(const struct writers *ws, unsigned int i,
 		 atomic_load(&w->owed) ? " owed" : "");
 }
 
-static void format_writers(struct writers *ws, bool drops, struct text *t)
+static void format_writers(struct writers *ws, struct text *t)
 {
 	for (unsigned int i = 0; i < WRITERS_MAX; i++) {
 		struct writer *w = &ws->writers[i];
 
-		writer_keep_unflushed(ws, w, drops);
+		writer_keep_unflushed(ws, w);
 		if (w->being_kept || writers_is_named(ws, w))
 			format_writer(ws, i, t);
 	}
@@ -342,7 +337,7 @@ static void format_writers(struct writers *ws, bool drops, struct text *t)
 
 /* Empty if there is nothing to say. */
 static void format_all(struct writers *ws, const char *boot, const char *life,
-		       bool drops, struct text *t)
+		       struct text *t)
 {
 	enum writers_failure failure = failure_to_keep(ws);
 	size_t head;
@@ -354,7 +349,7 @@ static void format_all(struct writers *ws, const char *boot, const char *life,
 	head = t->len;
 	if (failure)
 		text_add(t, "failed %s\n", failures[failure]);
-	format_writers(ws, drops, t);
+	format_writers(ws, t);
 	if (t->len == head && !has_loss(ws))
 		t->len = 0;
 	else
@@ -362,14 +357,14 @@ static void format_all(struct writers *ws, const char *boot, const char *life,
 }
 
 size_t writers_format(struct writers *ws, const char *boot, const char *life,
-		      bool drops, char *buf, size_t cap)
+		      char *buf, size_t cap)
 {
 	struct text t = { .buf = buf, .cap = cap };
 
 	assert(cap >= WRITERS_TEXT_MAX);
 	pthread_mutex_lock(&ws->lock);
 	list_splice_tail(&ws->being_kept, &ws->waiting);
-	format_all(ws, boot, life, drops, &t);
+	format_all(ws, boot, life, &t);
 	pthread_mutex_unlock(&ws->lock);
 	return t.len;
 }

@@ -190,11 +190,10 @@ void writers_lose_all(struct writers *ws);
 void writers_begin(struct writers *ws, bool forget);
 
 /* Writes what must outlive the process to @buf, and returns its length; 0: nothing. @boot
- * and @life: one line each, of the present store. @drops: writers that the journal names, and
- * need not any more, are left out; else they stay, whoever makes the journal be written.
- * writers_kept() must follow. */
+ * and @life: one line each, of the present store. Writers that need not be named any more
+ * are left out. writers_kept() must follow. */
 size_t writers_format(struct writers *ws, const char *boot, const char *life,
-		      bool drops, char *buf, size_t cap);
+		      char *buf, size_t cap);
 /* The journal has that text (0), or has not (-errno). */
 void writers_kept(struct writers *ws, int err);
 

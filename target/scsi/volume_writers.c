@@ -195,10 +195,7 @@ static size_t format_change(struct disk_journal_change *c, char *buf,
 		container_of(c, struct volume_writers, change);
 	struct volume *vol = container_of(k, struct volume, saver);
 
-	bool drops = atomic_exchange(&k->drops, false) || !k->linger_ms;
-
-	return writers_format(&vol->dev.writers, k->boot, k->life, drops, buf,
-			      cap);
+	return writers_format(&vol->dev.writers, k->boot, k->life, buf, cap);
 }
 
 static void save(struct volume_writers *k)
@@ -257,7 +254,7 @@ static void linger(struct volume_writers *k)
 	if (k->lingers)
 		return;
 	k->lingers = true;
-	reactor_timer_set(k->reactor, &k->timer, k->linger_ms);
+	reactor_timer_set(k->reactor, &k->timer, WRITERS_LINGER_MS);
 }
 
 static void lingered(struct reactor_timer *t)
@@ -267,10 +264,8 @@ static void lingered(struct reactor_timer *t)
 	struct volume *vol = container_of(k, struct volume, saver);
 
 	k->lingers = false;
-	if (!writers_may_drop(&vol->dev.writers))
-		return;
-	atomic_store(&k->drops, true);
-	save(k);
+	if (writers_may_drop(&vol->dev.writers))
+		save(k);
 }
 
 static void serve_wants(struct reactor_msg *msg)
@@ -312,7 +307,6 @@ void volume_writers_start(struct volume *vol, struct reactor *r)
 	if (!backend_has_cache(&vol->dev.backend->info))
 		return;
 	k->reactor = r;
-	k->linger_ms = WRITERS_LINGER_MS;
 	k->msg.run = serve_wants;
 	reactor_timer_init(&k->timer, lingered);
 	reactor_timer_init(&k->slow, save_is_slow);
@@ -343,8 +337,8 @@ static int save_now(struct volume *vol)
 {
 	struct volume_writers *k = &vol->saver;
 	char text[WRITERS_TEXT_MAX + 1];
-	size_t len = writers_format(&vol->dev.writers, k->boot, k->life,
-				    /* drops= */ true, text, sizeof(text) - 1);
+	size_t len = writers_format(&vol->dev.writers, k->boot, k->life, text,
+				    sizeof(text) - 1);
 	int err;
 
 	text[len] = '\0';

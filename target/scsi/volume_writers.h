@@ -37,11 +37,8 @@ struct volume_writers {
 	struct reactor *reactor; /* NULL: before volume_writers_start() */
 	struct reactor_timer timer;
 	bool lingers;		   /* the timer runs */
-	unsigned int linger_ms;	   /* 0: each change drops, too */
 	struct reactor_timer slow; /* while the change is under way */
 	struct disk_journal_change change;
-	/* Any thread. The next change leaves out writers that need not be named. */
-	_Atomic bool drops;
 	bool saves; /* the change is under way */
 	bool again; /* another must follow */
 	bool rests; /* all that was wanted has begun; @rested waits for its end */

@@ -200,7 +200,7 @@ static void read_writers(struct fuzz_input *in)
 		else if (found.failed)
 			writers_doubt(&ws);
 		memcpy(again, text, sizeof(again));
-		text[writers_format(&ws, found.boot, found.life, true, text,
+		text[writers_format(&ws, found.boot, found.life, text,
 				    sizeof(text) - 1)] = '\0';
 		writers_kept(&ws, 0);
 		writers_fini(&ws);

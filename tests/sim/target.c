@@ -124,8 +124,6 @@ static void start_volume(struct t_port *t, unsigned int lun)
 	     volume_writers_open_in(vol, machine_dir, now, &e)))
 		sim_wrong("%s", e.text);
 	t_port_attach_volume(t, vol);
-	/* Whoever is named has unflushed writes. */
-	vol->saver.linger_ms = 0;
 }
 
 void target_start(struct t_port *t, struct t_fabric *hub,

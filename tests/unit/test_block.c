@@ -47,8 +47,7 @@ static char kept[WRITERS_TEXT_MAX + 1];
 
 static void keep(struct writers *ws)
 {
-	kept[writers_format(ws, "boot", "life", /* drops= */ true, kept,
-			    sizeof(kept) - 1)] = '\0';
+	kept[writers_format(ws, "boot", "life", kept, sizeof(kept) - 1)] = '\0';
 	writers_kept(ws, 0);
 }
 

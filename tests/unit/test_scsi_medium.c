@@ -226,16 +226,14 @@ T_TEST(failed_flush_of_an_eject_is_not_forgotten)
 	memcpy(port, t_port_id(2).b, WRITER_PRINCIPAL_AT);
 	writers_wrote(ws, &ref, port);
 	writers_doubt(ws);
-	writers_format(ws, "boot", "life", /* drops= */ true, kept,
-		       sizeof(kept) - 1);
+	writers_format(ws, "boot", "life", kept, sizeof(kept) - 1);
 	writers_kept(ws, 0);
 	writers_leave(ws, &ref);
 	gets(2, WRITE, "good");
 	t_store.fail_at = 2;
 	t_store.fail_with = -EIO;
 	gets(1, EJECT, "03/0c/00");
-	kept[writers_format(ws, "boot", "life", /* drops= */ true, kept,
-			    sizeof(kept) - 1)] = '\0';
+	kept[writers_format(ws, "boot", "life", kept, sizeof(kept) - 1)] = '\0';
 	writers_kept(ws, 0);
 	assert_int_equal(writers_parse(ws, kept, &found), 0);
 	assert_int_equal(found.failed, WRITERS_FLUSH_FAILED);

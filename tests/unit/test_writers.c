@@ -501,39 +501,6 @@ T_TEST(name_for_a_debt_is_none_for_a_write)
 	remove_dir();
 }
 
-/* As the journal is written while the target runs. */
-static void save_running(struct volume *vol)
-{
-	char text[WRITERS_TEXT_MAX + 1];
-
-	text[writers_format(&vol->dev.writers, "boot", "life",
-			    /* drops= */ false, text, sizeof(text) - 1)] = '\0';
-	writers_kept(&vol->dev.writers, 0);
-}
-
-/* Each of two initiators writes and flushes in turn: neither makes the other one wait again. */
-T_TEST(another_writer_does_not_end_a_name)
-{
-	struct volume *disk;
-
-	make_dir();
-	disk = open_disk(0, 1, "boot");
-	for (unsigned int i = 0; i < 3; i++) {
-		struct writers *ws = &disk->dev.writers;
-
-		assert_int_equal(write_of(disk, &port_a), i > 0);
-		save_running(disk);
-		writers_flush_ends(ws, writers_flush_begins(ws), 0);
-		assert_int_equal(write_of(disk, &port_b), i > 0);
-		save_running(disk);
-		writers_flush_ends(ws, writers_flush_begins(ws), 0);
-	}
-	volume_writers_save(disk);
-	assert_false(write_of(disk, &port_a));
-	close_disk(disk);
-	remove_dir();
-}
-
 /* The journal cannot be written at the start. */
 T_TEST(old_record_stays_until_the_journal_has_it)
 {
