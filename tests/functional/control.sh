@@ -185,8 +185,8 @@ t_check 'it is still there, and one that was to go before it' shows stays grows 
 ctl volume remove before >/dev/null
 t_check 'with --force it is' warned "volume 'bad' .*; it could not be flushed" \
 	ctl volume remove --force bad
-t_check 'the log tells' grep -q "'bad' is removed, but could not be flushed" \
-	"$T/target.log"
+t_check 'the log tells' t_wait_for 10 \
+	grep -q "'bad' is removed, but could not be flushed" "$T/target.log"
 add_bad
 t_check 'so it is by --prune' exits 0 ctl apply --prune --force "$T/c.json"
 t_check 'it is gone' shows stays grows

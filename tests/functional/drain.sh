@@ -90,7 +90,7 @@ t_refused 'a volume in use is not removed' 'is logged in' ctl volume remove dead
 t_check 'by force, it is' eval 'ctl volume remove --force dead 2>"$T/told"'
 LEFT='is not served any more; its store has not answered yet (reads and writes: 1)'
 t_check 'the answer says what is left' grep -q "$LEFT" "$T/told"
-t_check 'so does the log' grep -q "$LEFT" "$T/target.log"
+t_check 'so does the log' t_wait_for 10 grep -q "$LEFT" "$T/target.log"
 t_refused 'its file is not added again' 'was removed, but its store has not answered' \
 	ctl volume add "$T/dead"
 t_check 'another volume is written, and flushed' dd if=/dev/zero of="$M/alive" bs=4k count=1 \
