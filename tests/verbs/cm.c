@@ -394,6 +394,8 @@ FV_API int rdma_migrate_id(struct rdma_cm_id *base,
 
 static struct ibv_context *cm_context(struct fv_device *dev)
 {
+	if (dev->lost)
+		return NULL;
 	if (!dev->cm_context)
 		dev->cm_context = fv_context_open(dev);
 	return dev->cm_context;
@@ -406,12 +408,15 @@ FV_API struct ibv_context **rdma_get_devices(int *ret_cnt)
 	int cnt = 0;
 
 	pthread_mutex_lock(&fv_lock);
+	fv_devices_renew();
 	while ((dev = fv_device_next(dev)))
 		cnt++;
 	all = fv_zalloc(((size_t)cnt + 1) * sizeof(all[0]));
 	cnt = 0;
-	while ((dev = fv_device_next(dev)))
-		all[cnt++] = cm_context(dev);
+	while ((dev = fv_device_next(dev))) {
+		all[cnt] = cm_context(dev);
+		cnt += all[cnt] != NULL;
+	}
 	pthread_mutex_unlock(&fv_lock);
 	if (ret_cnt)
 		*ret_cnt = cnt;
@@ -423,10 +428,19 @@ FV_API void rdma_free_devices(struct ibv_context **all)
 	free(all);
 }
 
+static bool are_far_apart(const struct fv_device *a, const struct fv_device *b)
+{
+	int64_t distance = (int64_t)((uintptr_t)a - (uintptr_t)b);
+
+	return distance != (int32_t)distance;
+}
+
 void fv_cm_removed(struct fv_device *dev)
 {
 	struct list *it;
 
+	for (struct fv_device *d = NULL; (d = fv_device_next(d));)
+		d->lost |= are_far_apart(d, dev);
 	list_for_each(it, &ids) {
 		struct fv_id *id = container_of(it, struct fv_id, node);
 
@@ -456,16 +470,20 @@ static bool host_is_ours(const struct sockaddr *sa)
 	return found;
 }
 
-static void id_set_device(struct fv_id *id, struct fv_device *dev)
+/* False: librdmacm knows no device. */
+static bool id_set_device(struct fv_id *id, struct fv_device *dev)
 {
 	struct rdma_addr *addr = &id->base.route.addr;
 
-	id->base.verbs = cm_context(dev);
+	id->base.verbs = dev ? cm_context(dev) : NULL;
+	if (!id->base.verbs)
+		return false;
 	id->base.port_num = 1;
 	addr->addr.ibaddr.pkey = 0xffff;
 	fv_gid(&addr->src_addr, &addr->addr.ibaddr.sgid);
 	if (addr->dst_addr.sa_family)
 		fv_gid(&addr->dst_addr, &addr->addr.ibaddr.dgid);
+	return true;
 }
 
 static void sockaddr_copy(struct sockaddr_storage *to,
@@ -479,16 +497,16 @@ static void sockaddr_copy(struct sockaddr_storage *to,
 
 static int id_bind(struct fv_id *id, const struct sockaddr *sa)
 {
-	struct fv_device *dev = fv_device_at(sa);
+	struct fv_device *dev;
 
+	fv_devices_renew();
+	dev = fv_device_at(sa);
 	if (id->state != ID_IDLE)
 		return EINVAL;
 	if (!dev && !is_any(sa))
 		return host_is_ours(sa) ? ENODEV : EADDRNOTAVAIL;
 	sockaddr_copy(&id->base.route.addr.src_storage, sa);
-	if (dev)
-		id_set_device(id, dev);
-	return 0;
+	return !dev || id_set_device(id, dev) ? 0 : ENODEV;
 }
 
 FV_API int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *sa)
@@ -503,8 +521,10 @@ static int id_resolve(struct fv_id *id, const struct sockaddr *dst)
 {
 	static uint16_t port = 0;
 	struct rdma_addr *addr = &id->base.route.addr;
-	struct fv_device *dev = fv_device_at(dst);
+	struct fv_device *dev;
 
+	fv_devices_renew();
+	dev = fv_device_at(dst);
 	sockaddr_copy(&addr->dst_storage, dst);
 	if (!addr->src_addr.sa_family)
 		sockaddr_copy(&addr->src_storage, dst);
@@ -514,9 +534,8 @@ static int id_resolve(struct fv_id *id, const struct sockaddr *dst)
 		return -ENODEV;
 	*port_of(&addr->src_addr) =
 		htons((uint16_t)(32768 + (port++ + getpid()) % 28000));
-	id_set_device(id, dev);
 	id->state = ID_ADDRESS;
-	return 0;
+	return id_set_device(id, dev) ? 0 : -1;
 }
 
 static int id_wait(struct fv_id *id)
@@ -546,8 +565,10 @@ FV_API int rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src,
 	if (err)
 		return cm_result(err);
 	err = id_resolve(id, dst);
+	/* For one that librdmacm has lost, the event is that of success. */
 	id_event(id,
-		 err ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED,
+		 id->state == ID_ADDRESS ? RDMA_CM_EVENT_ADDR_RESOLVED
+					 : RDMA_CM_EVENT_ADDR_ERROR,
 		 err);
 	pthread_mutex_unlock(&fv_lock);
 	return id->sync ? id_wait(id) : 0;
@@ -843,13 +864,19 @@ static void cm_requested(struct fv_conn *conn, const struct fv_cm_data *req)
 		    listener->base.ps);
 	id->base.route.addr.src_storage = req->dst;
 	id->base.route.addr.dst_storage = req->src;
-	id_set_device(id, fv_device_at((const struct sockaddr *)&req->dst));
+	id->state = ID_REQUESTED;
+	id->conn = conn;
+	conn->id = id;
+	/* The program does not learn of it. */
+	if (!id_set_device(id,
+			   fv_device_at((const struct sockaddr *)&req->dst))) {
+		id_free(id);
+		return;
+	}
 	id_set_route(id, req->sl);
 	id->state = ID_REQUESTED;
 	id->peer_qpn = req->qpn;
 	id->rnr_retry = req->rnr_retry;
-	id->conn = conn;
-	conn->id = id;
 	ev = id_event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	event_set_pdata(ev, req, REQ_PDATA);
 	ev->rdma.listen_id = &listener->base;

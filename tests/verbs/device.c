@@ -194,6 +194,34 @@ void fv_devices_read(void)
 	free(text);
 }
 
+/* @old: one of the same name that is gone. */
+static void device_come(struct fv_device *old)
+{
+	struct fv_device *dev = device_new(old->base.name);
+
+	old->comes = false;
+	memcpy(dev->addrs, old->addrs, sizeof(dev->addrs));
+	dev->addr_cnt = old->addr_cnt;
+}
+
+void fv_devices_renew(void)
+{
+	struct list *it;
+	struct list *last;
+
+	fv_devices_read();
+	last = devices.prev;
+	list_for_each(it, &devices) {
+		struct fv_device *dev =
+			container_of(it, struct fv_device, node);
+
+		if (dev->comes)
+			device_come(dev);
+		if (it == last)
+			break;
+	}
+}
+
 struct fv_device *fv_device_next(struct fv_device *dev)
 {
 	struct list *it = dev ? &dev->node : &devices;
@@ -265,6 +293,7 @@ FV_API struct ibv_device **ibv_get_device_list(int *ret_cnt)
 	int cnt = 0;
 
 	pthread_mutex_lock(&fv_lock);
+	fv_devices_renew();
 	while ((dev = fv_device_next(dev)))
 		cnt++;
 	list = fv_zalloc(((size_t)cnt + 1) * sizeof(list[0]));
@@ -851,21 +880,44 @@ FV_API void fake_cq_error(const char *device)
 	pthread_mutex_unlock(&fv_lock);
 }
 
+void fv_device_list(const char *name, bool listed)
+{
+	struct fv_device *dev = device_named(name);
+
+	if (listed == (dev->listed || dev->comes))
+		return;
+	if (listed) {
+		dev->comes = true;
+	} else if (dev->comes) {
+		dev->comes = false;
+	} else {
+		dev->listed = false;
+		device_event(dev, IBV_EVENT_DEVICE_FATAL);
+		fv_cm_removed(dev);
+	}
+}
+
+void fv_devices_each(void (*each)(struct fv_device *dev, void *arg), void *arg)
+{
+	struct list *it;
+	struct list *last;
+
+	fv_devices_read();
+	last = devices.prev;
+	list_for_each(it, &devices) {
+		struct fv_device *dev =
+			container_of(it, struct fv_device, node);
+
+		if (device_named(dev->base.name) == dev)
+			each(dev, arg);
+		if (it == last)
+			break;
+	}
+}
+
 FV_API void fake_list(const char *device, bool listed)
 {
-	struct fv_device *dev;
-	struct fv_device *old;
-
 	pthread_mutex_lock(&fv_lock);
-	old = device_named(device);
-	if (listed) {
-		dev = device_new(device);
-		memcpy(dev->addrs, old->addrs, sizeof(dev->addrs));
-		dev->addr_cnt = old->addr_cnt;
-	} else {
-		old->listed = false;
-		device_event(old, IBV_EVENT_DEVICE_FATAL);
-		fv_cm_removed(old);
-	}
+	fv_device_list(device, listed);
 	pthread_mutex_unlock(&fv_lock);
 }

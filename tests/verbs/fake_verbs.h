@@ -10,7 +10,11 @@
  *     FAKE_VERBS="fake0=127.0.0.1,::1 fake1=127.0.0.2;reg_mr=12"
  *
  * After ';' stand calls that fail from the start, with what they return; see
- * enum fake_call. Processes with devices of the same addresses reach each
+ * enum fake_call. FAKE_VERBS_AWAY is a file with the names of devices that are
+ * not there now, by words. It must exist from the start. When it is written,
+ * devices are removed or come, and the kernel's uevents tell of it.
+ *
+ * Processes with devices of the same addresses reach each
  * other, if they are in one network namespace: a connection is a socket of
  * AF_UNIX, with a name without a file.
  *

@@ -6,6 +6,7 @@
  *   queue.c   queue pairs and receive queues: what a card does
  *   wire.c    the thread, connections, and frames on them
  *   cm.c      librdmacm, with what its kernel half does
+ *   plug.c    devices that come and go, and the uevents about them
  *
  * One lock guards everything. The thread and every call of the API take it;
  * functions of this header but those of API calls expect it to be taken.
@@ -71,6 +72,8 @@ struct fv_device {
 	struct ibv_device base;
 	struct list node;
 	bool listed;
+	bool comes; /* it is new when a program looks */
+	bool lost;  /* by librdmacm; see fv_cm_removed() */
 	struct sockaddr_storage addrs[4];
 	unsigned int addr_cnt;
 	int fails[FAKE_CALLS];
@@ -129,6 +132,13 @@ static inline struct fv_cq *fv_cq(struct ibv_cq *cq)
 
 /* Reads FAKE_VERBS, once. */
 void fv_devices_read(void);
+/* Before a program looks: the devices that have come since. They are in memory of
+ * the thread that looks first, as with libibverbs. */
+void fv_devices_renew(void);
+/* The device is removed, or a new one of this name comes. */
+void fv_device_list(const char *name, bool listed);
+/* Calls @each for the newest device of each name. */
+void fv_devices_each(void (*each)(struct fv_device *dev, void *arg), void *arg);
 /* The next listed device; NULL: the first, or no more. */
 struct fv_device *fv_device_next(struct fv_device *dev);
 /* The listed device with the address (the port does not matter). */
@@ -313,6 +323,8 @@ void fv_conn_send_cm(struct fv_conn *conn, enum fv_type type,
 /* The thread watches @fd, and calls fv_cm_accept() with @id. */
 void fv_listen_watch(int fd, struct fv_id *id);
 void fv_listen_forget(struct fv_id *id);
+/* The thread calls fv_plug_changed() when @fd is readable. */
+void fv_plug_watch(int fd);
 /* Starts the thread, once. */
 void fv_wire_start(void);
 /* The thread looks at the times again. */
@@ -322,7 +334,18 @@ void fv_wire_wake(void);
 
 /* A frame, or the end (type -1), has come. */
 void fv_cm_take(struct fv_conn *conn, int type, const struct fv_cm_data *data);
-/* DEVICE_REMOVAL for each cm_id that has it. */
+/*
+ * DEVICE_REMOVAL for each cm_id that has it. librdmacm before 52 sorts devices by the
+ * lower half of the difference of their addresses (dev_cmp()). If they are so far
+ * apart that it has another sign, one that stays is lost with the one that goes:
+ * librdmacm knows no device then. Here that does not need bad luck.
+ */
 void fv_cm_removed(struct fv_device *dev);
+
+/* ---- plugging (plug.c) ---- */
+
+/* Reads FAKE_VERBS_AWAY, once, and has it watched. */
+void fv_plug_start(void);
+void fv_plug_changed(void);
 
 #endif

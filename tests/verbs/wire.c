@@ -23,6 +23,7 @@
 
 /* What epoll says beside the number of a connection. */
 #define WAKE	 UINT64_MAX
+#define PLUG	 (UINT64_MAX - 1)
 #define LISTENER (UINT64_C(1) << 63)
 
 static struct fv_conn *conns[CONNS_MAX];
@@ -305,6 +306,8 @@ static void wire_ready(const struct epoll_event *ev)
 
 	if (ev->data.u64 == WAKE)
 		eventfd_read(wake_fd, &n);
+	else if (ev->data.u64 == PLUG)
+		fv_plug_changed();
 	else if (ev->data.u64 & LISTENER)
 		listener_ready(ev->data.u64);
 	else if (conns[index] && conn_token(conns[index]) == ev->data.u64)
@@ -326,6 +329,13 @@ static void *wire_run(void *arg)
 		pthread_mutex_unlock(&fv_lock);
 	}
 	return NULL;
+}
+
+void fv_plug_watch(int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = PLUG };
+
+	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
 void fv_wire_wake(void)
@@ -355,6 +365,7 @@ void fv_wire_start(void)
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake_fd, &ev);
+	fv_plug_start();
 	/* A child has no thread, but may list devices. */
 	pthread_atfork(wire_lock, wire_unlock, wire_unlock);
 	sigfillset(&all);
