@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/reactor.h"
 #include "base/size.h"
@@ -356,6 +357,7 @@ int main(int argc, char **argv)
 	struct error e;
 	int err;
 
+	heap_share();
 	std_files_hold();
 	log_init("srpcopy", LOG_NOTICE);
 	switch (copy_options_parse(argc, argv, &p->o)) {

@@ -21,6 +21,7 @@
 #include "fuse/mount.h"
 #include "fuse/options.h"
 #include "base/capabilities.h"
+#include "base/heap.h"
 #include "base/journal.h"
 #include "base/log.h"
 #include "base/pidfile.h"
@@ -210,6 +211,7 @@ int main(int argc, char **argv)
 	struct process p = { .o = &o, .ready_fd = -1 };
 	struct mount m;
 
+	heap_share();
 	std_files_hold();
 	log_init("rdma-fuse", LOG_NOTICE);
 	switch (fuse_options_parse(argc, argv, &o)) {

@@ -2,6 +2,7 @@
 #include "target/check_plugin.h"
 #include "target/configure.h"
 #include "target/server.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/std_files.h"
 
@@ -10,6 +11,7 @@ int main(int argc, char **argv)
 	struct configuration c;
 	int code = 1;
 
+	heap_share();
 	std_files_hold();
 	log_init("rdma-target", LOG_NOTICE);
 	log_to_journal();

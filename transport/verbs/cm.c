@@ -116,19 +116,22 @@ static bool cm_keep(struct vb_dev *dev, struct ibv_context *ctx)
 	return dev->pins[i];
 }
 
-void vb_cm_pin(struct vb_dev *dev)
+bool vb_cm_pin(struct vb_dev *dev)
 {
 	struct ibv_context **all = rdma_get_devices(NULL);
 	unsigned int others = 0;
+	bool known = false;
 
 	for (unsigned int i = 0; all && all[i]; i++) {
+		known = known || all[i]->device == dev->ctx->device;
 		if (!cm_keep(dev, all[i]))
 			all[others++] = all[i];
 	}
 	if (!all)
-		return;
+		return true; /* it does not say */
 	all[others] = NULL;
 	rdma_free_devices(all);
+	return known;
 }
 
 /*
@@ -169,12 +172,17 @@ static void cm_address_resolved(struct vb_chan *ch)
 	xp_addr_text(rdma_get_local_addr(id), ch->base.local,
 		     sizeof(ch->base.local));
 	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), id->verbs));
-	if (!ch->dev) {
+	if (!ch->dev && id->verbs)
 		xp_core_fail(&ch->base, -ENODEV, "device %s cannot be used",
-			     id->verbs ? ibv_get_device_name(id->verbs->device)
-				       : "(unknown)");
+			     ibv_get_device_name(id->verbs->device));
+	else if (!ch->dev)
+		xp_core_fail(&ch->base, -ENODEV,
+			     "librdmacm does not find the device of %s "
+			     "(versions before 52 may lose one): try again, "
+			     "or start this program again",
+			     ch->base.local);
+	if (!ch->dev)
 		return;
-	}
 	if (ch->has_path
 		    ? rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
 				      &ch->path, sizeof(ch->path))

@@ -109,13 +109,33 @@ static bool vb_plug_find_come(struct vb_xp *vx, struct ibv_device *const *list,
 	return some;
 }
 
+static bool vb_plug_is_there(const struct vb_dev *dev)
+{
+	int cnt = 0;
+	struct ibv_device **list = ibv_get_device_list(&cnt);
+	bool there = list && vb_plug_is_listed(list, cnt, dev->ctx->device);
+
+	if (list)
+		ibv_free_device_list(list);
+	return there;
+}
+
 static void vb_plug_pin(struct vb_xp *vx)
 {
 	struct vb_dev *dev;
+	bool lost;
 
 	vb_for_each_dev(dev, vx, slot) {
-		if (dev->state == VB_DEV_SERVING)
-			vb_cm_pin(dev);
+		if (dev->state != VB_DEV_SERVING)
+			continue;
+		lost = !vb_cm_pin(dev) && vb_plug_is_there(dev);
+		if (lost && !dev->lost)
+			vb_plug_failed(
+				dev, "failed: librdmacm has lost it (versions "
+				     "before 52 may): no logins there until "
+				     "it is added anew, or this program "
+				     "starts again");
+		dev->lost = lost;
 	}
 }
 

@@ -191,6 +191,7 @@ struct vb_dev {
 	/* Contexts of librdmacm, which does not close them in time; see vb_cm_pin().
 	 * Each is a list of one; NULL: no more. */
 	struct ibv_context **pins[VB_PINS_MAX];
+	bool lost; /* by librdmacm, as the user was told */
 	struct ibv_device_attr attr;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
@@ -510,11 +511,14 @@ void vb_cm_close(struct vb_xp *vx);
  * freed (pin) and, when the device leaves, closes the kernel's files in it
  * (cut).
  *
- * While devices come and go, a list that librdmacm gets may lack one that stays. From
- * then on it has another context for that device, too. So an instance looks for more to
- * pin whenever a device has come or gone.
+ * In a program with several heaps (see base/heap.h), librdmacm before 52 may take a device
+ * that stays for a new one when another one comes or goes, and has another context for it,
+ * too. So an instance looks for more to pin whenever that happens. Or librdmacm loses it,
+ * for which there is no cure but a new program.
+ *
+ * False: librdmacm does not know the device.
  */
-void vb_cm_pin(struct vb_dev *dev);
+bool vb_cm_pin(struct vb_dev *dev);
 void vb_cm_cut(struct vb_dev *dev);
 void vb_cm_cut_context(const struct ibv_context *ctx);
 void vb_cm_unpin(struct vb_dev *dev);
