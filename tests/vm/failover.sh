@@ -23,6 +23,11 @@ has_moved() {
 		"$VM_OUT/client.log")" = "$1" ]
 }
 
+# listens CNT ADDRESS: a device with ADDRESS has come back CNT times.
+listens() {
+	[ "$(grep -c "listening on $2:5555 over RDMA now" "$VM_OUT/target.log")" = "$1" ]
+}
+
 vm_soft_roce
 vm_scratch_fs "$work" 256
 mkdir "$mnt"
@@ -50,7 +55,7 @@ for ((i = 0; i < times; i++)); do
 	proof_ask round
 	proof_times "$VM_OUT/moved"
 	vm_device_add "$device" "$interface"
-	wait_for 60 grep -q "listening on 10.0.$((i % 2)).1" "$VM_OUT/target.log"
+	wait_for 60 listens $((i / 2 + 1)) "10.0.$((i % 2)).1"
 done
 proof_end
 tell_times "$VM_OUT/moved" "usable by the other address after a device is removed"
