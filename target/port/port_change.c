@@ -22,6 +22,16 @@ static void change_make_view(const struct port *port, const struct nexus *nexus,
 	nexus_keep_meaning(&nexus->left, view);
 }
 
+/* What survives a restart has the principals of the rules as they are now. */
+static void change_follow_rules(struct port *port)
+{
+	struct lun_map *luns = port->luns;
+
+	lun_map_follow_rules(luns, &port->allow);
+	for (unsigned int i = 0; i < luns->cnt; i++)
+		volume_job_save_again(luns->vol[i], &port->workers[0].block);
+}
+
 /* ---- volumes that are added ---- */
 
 static void change_show(struct nexus *nexus, const struct lun_view *view,
@@ -76,7 +86,7 @@ void port_volume_added(struct port *port, struct volume *vol)
 
 	assert(luns->cnt < LUNS_MAX);
 	luns->vol[luns->cnt++] = vol;
-	lun_map_follow_rules(luns, &port->allow);
+	change_follow_rules(port);
 	port_regroup(port);
 	list_for_each_safe(it, tmp, &port->nexuses) {
 		struct nexus *nexus = container_of(it, struct nexus, node);
@@ -240,7 +250,7 @@ unsigned int port_rules_changed(struct port *port)
 		change_leave_luns(nexus, &view);
 		port_end_nexus(port, nexus, "its access rules have changed");
 	}
-	lun_map_follow_rules(port->luns, &port->allow);
+	change_follow_rules(port);
 	port_regroup(port);
 	return cnt;
 }

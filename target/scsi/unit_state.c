@@ -453,6 +453,8 @@ static size_t unit_format(struct disk_journal_change *c, char *buf, size_t cap)
 	len = state_file_is_empty(&st->to_be)
 		      ? 0
 		      : state_file_format(&st->to_be, buf, cap);
+	st->was_behind = st->is_behind;
+	st->is_behind = false;
 	pthread_mutex_unlock(&st->lock);
 	return len;
 }
@@ -478,7 +480,9 @@ static void saved(struct disk_journal_change *c, int err)
 	else
 		st->commit(vol);
 	pthread_mutex_lock(&st->lock);
-	st->unsaved = disk_journal_is_unsure(&vol->journal);
+	st->is_behind |= err && st->was_behind;
+	st->unsaved =
+		disk_journal_is_unsure(&vol->journal) || (err && st->is_behind);
 	pthread_mutex_unlock(&st->lock);
 	volume_job_rest(vol);
 	st->turn->next(st->turn, err ? -EIO : 0);
@@ -712,24 +716,38 @@ static bool unit_has_namesake(const struct scsi_pr *pr, uint16_t of)
 	return false;
 }
 
-static void unit_follow_rules(struct scsi_pr *pr,
+/* Returns whether there is another principal now. */
+static bool unit_follow_rules(struct scsi_pr *pr,
 			      const struct access_rules *rules)
 {
+	bool changed = false;
+
 	for (uint16_t i = 0; i < pr->cnt; i++) {
 		uint64_t *principal = &pr->regs[i].nexus.principal;
 
-		if (!access_rules_name(rules, *principal) &&
-		    !unit_has_namesake(pr, i))
-			*principal = 0;
+		if (!*principal || access_rules_name(rules, *principal) ||
+		    unit_has_namesake(pr, i))
+			continue;
+		*principal = 0;
+		changed = true;
 	}
+	return changed;
+}
+
+/* Principals have changed. The lock is held. */
+static void unit_note_behind(struct unit_state *st)
+{
+	st->is_behind |= st->survives && !st->share &&
+			 (st->pr.aptpl || st->to_be.pr.aptpl);
 }
 
 void unit_state_follow_rules(struct unit_state *st,
 			     const struct access_rules *rules)
 {
 	pthread_mutex_lock(&st->lock);
-	unit_follow_rules(&st->pr, rules);
-	unit_follow_rules(&st->to_be.pr, rules);
+	if (unit_follow_rules(&st->pr, rules) |
+	    unit_follow_rules(&st->to_be.pr, rules))
+		unit_note_behind(st);
 	if (!access_rules_name(rules, st->reserved_by.principal))
 		st->reserved_by.principal = 0;
 	st->pr_reserve = rules->cnt > 1 ? SCSI_PR_MAX / 4 : 0;
@@ -737,24 +755,32 @@ void unit_state_follow_rules(struct unit_state *st,
 	pthread_mutex_unlock(&st->lock);
 }
 
-static void unit_rename_one(struct scsi_pr_nexus *nexus,
+/* Returns whether it is @was. */
+static bool unit_rename_one(struct scsi_pr_nexus *nexus,
 			    const struct scsi_pr_nexus *was, uint64_t principal)
 {
-	if (scsi_pr_nexus_equal(nexus, was))
+	bool is_it = scsi_pr_nexus_equal(nexus, was);
+
+	if (is_it)
 		nexus->principal = principal;
+	return is_it;
 }
 
-static void unit_rename(struct scsi_pr *pr, const struct scsi_pr_nexus *was,
+/* Returns whether there is one. */
+static bool unit_rename(struct scsi_pr *pr, const struct scsi_pr_nexus *was,
 			uint64_t principal)
 {
+	bool changed = false;
+
 	for (uint16_t i = 0; i < pr->cnt; i++) {
 		struct scsi_pr_registration *reg = &pr->regs[i];
 
 		if (scsi_pr_nexus_equal(&reg->nexus, was) &&
 		    reg->registrar == was->principal)
 			reg->registrar = principal;
-		unit_rename_one(&reg->nexus, was, principal);
+		changed |= unit_rename_one(&reg->nexus, was, principal);
 	}
+	return changed;
 }
 
 void unit_state_rename(struct unit_state *st, const struct scsi_nexus *nexus,
@@ -763,8 +789,9 @@ void unit_state_rename(struct unit_state *st, const struct scsi_nexus *nexus,
 	struct scsi_pr_nexus was = scsi_nexus_at(nexus, lun);
 
 	pthread_mutex_lock(&st->lock);
-	unit_rename(&st->pr, &was, principal);
-	unit_rename(&st->to_be.pr, &was, principal);
+	if (unit_rename(&st->pr, &was, principal) |
+	    unit_rename(&st->to_be.pr, &was, principal))
+		unit_note_behind(st);
 	for (uint16_t i = 0; i < st->effects.cnt; i++)
 		unit_rename_one(&st->effects.to[i].nexus, &was, principal);
 	unit_rename_one(&st->reserved_by, &was, principal);

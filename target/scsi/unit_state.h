@@ -108,7 +108,11 @@ struct unit_state {
 	/* Also under the lock: the job as it is in the file, and whether the
 	 * file may say something else than the unit. */
 	struct state_job job;
-	bool unsaved;
+	_Atomic bool unsaved;
+	/* Also under the lock: other rules have changed principals since the file was
+	 * formatted, or before that (of the change that is under way). */
+	bool is_behind;
+	bool was_behind;
 	/* Other targets serve the unit, too; NULL: they do not. Constant. */
 	struct unit_share *share;
 

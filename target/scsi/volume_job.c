@@ -42,10 +42,16 @@ static bool is_running(enum volume_state state)
 	       state == VOLUME_SAVING;
 }
 
+/* The lock is held. */
+static bool is_unsaved(const struct volume *vol)
+{
+	return vol->state.unsaved || vol->state.is_behind;
+}
+
 /* Without a job. The lock is held. */
 static enum volume_state state_at_rest(const struct volume *vol)
 {
-	return vol->state.unsaved ? VOLUME_UNSAVED : vol->state.job.state;
+	return is_unsaved(vol) ? VOLUME_UNSAVED : vol->state.job.state;
 }
 
 /* False: the volume is in another state than @from. */
@@ -475,11 +481,25 @@ static void write_again(struct unit_turn *turn, int err)
 	unit_state_save_again(job->vol, written_again);
 }
 
+/* False: the state is saved, or a job runs, which saves it. */
+static bool job_enter_saving(struct volume *vol)
+{
+	bool must;
+
+	pthread_mutex_lock(&vol->state.lock);
+	must = is_unsaved(vol) && !is_running(volume_state(vol));
+	if (must)
+		atomic_store(&vol->job.state, VOLUME_SAVING);
+	pthread_mutex_unlock(&vol->state.lock);
+	volume_status_look(vol);
+	return must;
+}
+
 void volume_job_save_again(struct volume *vol, struct block_worker *w)
 {
 	struct volume_job *job = &vol->job;
 
-	if (!job_enter(vol, VOLUME_UNSAVED, VOLUME_SAVING))
+	if (!job_enter_saving(vol))
 		return;
 	job->worker = w;
 	job->done = NULL;

@@ -112,8 +112,8 @@ void volume_job_restore(struct volume *vol);
  * follows from it. Thread: any. */
 void volume_job_rest(struct volume *vol);
 
-/* If the volume is VOLUME_UNSAVED: tries to save its state again, as a job
- * without blocks. Thread: @w. */
+/* If its journal may say something else than the unit: saves its state again, as a job
+ * without blocks, unless a job runs. Thread: @w. */
 void volume_job_save_again(struct volume *vol, struct block_worker *w);
 
 /* Ends the running job soon, and no job begins any more. Thread: any. */

@@ -69,8 +69,11 @@ static enum volume_status status_with_medium(const struct volume *vol)
 		return VOLUME_STATUS_FORMAT_FAILED;
 	case VOLUME_SANITIZE_FAILED:
 		return VOLUME_STATUS_SANITIZE_FAILED;
-	case VOLUME_UNSAVED:
 	case VOLUME_SAVING:
+		if (!vol->state.unsaved)
+			return status_without_job(vol);
+		return VOLUME_STATUS_CANNOT_SAVE;
+	case VOLUME_UNSAVED:
 		return VOLUME_STATUS_CANNOT_SAVE;
 	}
 	return VOLUME_STATUS_READY;

@@ -423,6 +423,7 @@ T_ROWS(holder_stays_the_holder_by_other_rules, change_cases)
 /* ---- the rules change while the journal is being written ---- */
 
 static struct rig *changing; /* NULL: they do not change */
+static bool journal_fails;
 static void (*journal_done)(struct reactor_op *op, int res,
 			    unsigned int cqe_flags);
 
@@ -437,8 +438,8 @@ static void set_rules(struct rig *rig, const char *one, const char *two)
 	port_rules_changed(&rig->target.port);
 }
 
-static void rules_change_first(struct reactor_op *op, int res,
-			       unsigned int cqe_flags)
+static void journal_op_done(struct reactor_op *op, int res,
+			    unsigned int cqe_flags)
 {
 	const struct disk_journal *j =
 		container_of(op, struct disk_journal, op);
@@ -447,6 +448,8 @@ static void rules_change_first(struct reactor_op *op, int res,
 		set_rules(changing, "10.0.0.1", "10.0.0.0/24");
 		changing = NULL;
 	}
+	if (journal_fails && j->step == DISK_JOURNAL_WRITES)
+		res = -ENOSPC;
 	journal_done(op, res, cqe_flags);
 }
 
@@ -462,7 +465,7 @@ static struct rig *with_state(void)
 	if (unit_state_load(disk, state_dir, &e))
 		fail_msg("%s", e.text);
 	journal_done = disk->journal.op.done;
-	disk->journal.op.done = rules_change_first;
+	disk->journal.op.done = journal_op_done;
 	return rig;
 }
 
@@ -495,6 +498,57 @@ T_TEST(reservation_follows_rules_that_change_meanwhile)
 	assert_null(changing);
 	assert_false(ch->closed);
 	expect_reads(ch, true);
+	rig_destroy(rig);
+}
+
+/* After a restart, a registration is of whom the journal says. */
+static void expect_saved(struct rig *rig)
+{
+	const struct volume *disk = rig->target.luns.vol[RIG_DISK];
+	const char *text = disk_journal_text(&disk->journal, 0);
+	struct state_file file;
+	struct error e;
+
+	assert_int_equal(state_file_parse(text, strlen(text), &file, &e), 0);
+	assert_int_equal(file.pr.cnt, 1);
+	assert_int_equal(file.pr.regs[0].nexus.principal,
+			 disk->state.pr.regs[0].nexus.principal);
+}
+
+T_TEST(other_rules_are_in_the_journal)
+{
+	struct rig *rig = with_state();
+	struct t_ini *ch = come(rig, 1, "10.0.0.1");
+
+	register_and_reserve(ch, 1);
+	expect_saved(rig);
+	set_rules(rig, "10.0.0.1", "10.0.0.0/24");
+	rig_settle(rig);
+	expect_saved(rig);
+	expect_reads(ch, true);
+	/* Nobody is the principal any more. */
+	rig_chan_free(ch);
+	set_rules(rig, "10.0.0.2", "10.0.0.0/24");
+	rig_settle(rig);
+	expect_saved(rig);
+	rig_destroy(rig);
+}
+
+/* Nobody goes on with a state that a restart would not find. */
+T_TEST(unit_is_not_ready_until_other_rules_are_in_the_journal)
+{
+	struct rig *rig = with_state();
+	struct t_ini *ch = come(rig, 1, "10.0.0.1");
+
+	register_and_reserve(ch, 1);
+	journal_fails = true;
+	set_rules(rig, "10.0.0.1", "10.0.0.0/24");
+	rig_settle(rig);
+	rig_expect_status(ch, read_block(ch, 0), SCSI_STATUS_CHECK_CONDITION);
+	journal_fails = false;
+	rig_expect_status(ch, read_block(ch, 0), SCSI_STATUS_CHECK_CONDITION);
+	expect_reads(ch, true);
+	expect_saved(rig);
 	rig_destroy(rig);
 }
 
