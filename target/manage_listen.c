@@ -314,6 +314,8 @@ bool manage_add_listener(struct manage *m, const char *text,
 
 	if (!manage_check_uri(text, &uri, f))
 		return false;
+	if (target_state_dir_keep_port(&m->server->state_dir, uri.port, &e))
+		return manage_refuse_listener(f, text, e.text);
 	if (server_call_begin(m->server))
 		return manage_refuse_end(f);
 	manage_name_default(m);

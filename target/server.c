@@ -365,15 +365,39 @@ static int server_use_state(struct server *s,
 	return err;
 }
 
+static int server_keep_ports(const struct server *s, struct error *e)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->opt->listen_cnt && !err; i++)
+		err = target_state_dir_keep_port(&s->state_dir,
+						 s->opt->listens[i].port, e);
+	return err;
+}
+
+static int server_open_luns(struct server *s, struct error *e)
+{
+	const struct target_state_dir *d = &s->state_dir;
+	unsigned int port = options_first_port(s->opt);
+	int err = lun_memory_open(&s->lun_memory, d->path, d->number, e);
+
+	if (err == -EBUSY && port != d->number)
+		error_add(e,
+			  "; if port %u is none of its ports any more, "
+			  "remove %s/port.%u",
+			  port, d->path, port);
+	return err;
+}
+
 static int server_open_id(struct server *s, struct error *e)
 {
 	int err = target_state_dir_check(&s->state_dir, s->opt, e);
 
 	if (!err)
 		err = target_id_open(s->state_dir.id_path, &s->target, e);
-	return err ? err
-		   : lun_memory_open(&s->lun_memory, s->state_dir.path,
-				     options_first_port(s->opt), e);
+	if (!err)
+		err = server_open_luns(s, e);
+	return err ? err : server_keep_ports(s, e);
 }
 
 static int server_forget_unseen(struct server *s, struct error *e)
@@ -421,7 +445,9 @@ static int server_open_stores(struct server *s, struct error *e)
 	struct start_signals signals;
 	int err;
 
-	target_state_dir_choose(&s->state_dir, s->opt);
+	err = target_state_dir_choose(&s->state_dir, s->opt, e);
+	if (err)
+		return err;
 	target_state_dir_make(&s->state_dir, s->opt);
 	start_signals_begin(&signals, &s->opening);
 	err = server_use_state(s, server_open_id, e);
@@ -461,7 +487,7 @@ static void server_init_port(struct server *s)
 	s->port.allow = s->opt->allow;
 	s->port.stopped = server_port_stopped;
 	s->port.user = s;
-	s->id = target_id_port(s->target.text, options_first_port(s->opt));
+	s->id = target_id_port(s->target.text, s->state_dir.number);
 	port_init(&s->port, &s->id);
 }
 

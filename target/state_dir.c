@@ -11,27 +11,44 @@
 #include "base/cleanup.h"
 #include "base/state_dir.h"
 #include "target/privileges.h"
+#include "target/state_port.h"
 
-void target_state_dir_choose(struct target_state_dir *d,
-			     const struct target_options *opt)
+static int choose_named(struct target_state_dir *d, const char *path,
+			struct error *e)
 {
-	unsigned int port = options_first_port(opt);
+	d->path = d->id_path = path;
+	return d->number ? state_port_find(path, d->number, &d->number, e) : 0;
+}
 
-	d->path = d->id_path = opt->state_dir;
+static int choose_default(struct target_state_dir *d, struct error *e)
+{
+	int err;
+
+	state_dir_default("rdma-target", d->base, sizeof(d->base));
+	err = state_port_find_in(d->base, d->number, &d->number, e);
+	snprintf(d->by_default, sizeof(d->by_default), "%s/%u", d->base,
+		 d->number);
+	d->path = d->by_default;
+	d->id_path = d->base;
+	return err;
+}
+
+int target_state_dir_choose(struct target_state_dir *d,
+			    const struct target_options *opt, struct error *e)
+{
+	d->number = options_first_port(opt);
 	if (options_keep_nothing(opt)) {
-		d->path = d->id_path = NULL;
 		error_set(&d->none, -ENOENT, "--state-dir none");
-	} else if (!d->path && !port) {
-		error_set(&d->none, -ENOENT,
-			  "no state directory for port 0, which is another "
-			  "port after each start");
-	} else if (!d->path) {
-		state_dir_default("rdma-target", d->base, sizeof(d->base));
-		snprintf(d->by_default, sizeof(d->by_default), "%s/%u", d->base,
-			 port);
-		d->path = d->by_default;
-		d->id_path = d->base;
+		return 0;
 	}
+	if (opt->state_dir)
+		return choose_named(d, opt->state_dir, e);
+	if (d->number)
+		return choose_default(d, e);
+	error_set(&d->none, -ENOENT,
+		  "no state directory for port 0, which is another port after "
+		  "each start");
+	return 0;
 }
 
 void target_state_dir_make(struct target_state_dir *d,
@@ -102,4 +119,10 @@ int target_state_dir_check(struct target_state_dir *d,
 		return 0;
 	return d->path == d->by_default ? check_default(d, e)
 					: check_named(d, opt, e);
+}
+
+int target_state_dir_keep_port(const struct target_state_dir *d,
+			       unsigned int port, struct error *e)
+{
+	return d->path ? state_port_keep(d->path, d->number, port, e) : 0;
 }

@@ -211,9 +211,70 @@ t_refused 'a target of the same port has the same state' \
 	"state directory .*/$T_PORT is in use by .*rdma-target.*: .*--state-dir" \
 	rdma-target --quiet --listen "srp+tcp://127.0.0.2:$T_PORT" -b "$T/b"
 rdma-target --listen "srp+tcp://127.0.0.1:$((T_PORT + 1))" -b "$T/b" >"$T/other.log" 2>&1 &
-t_pids="$t_pids $!"
+other=$!
+t_pids="$t_pids $other"
 t_check 'one of another port serves beside it' t_wait_for 10 grep -q 'rdma-fuse srp' "$T/other.log"
+kill "$other"
+wait "$other"
 t_target_stop TERM
 t_target_again -b "$T/c"
 t_check 'it survives a restart' luns_are '1:c'
+t_target_stop TERM
+
+# ---- another port is the first one: initiators that came by it still know the LUNs
+at() { URI=srp+tcp://127.0.0.1:$((T_PORT + $1)); }
+# other_first NAME OPTION...: of two ports, the second one is the first one at the next start
+other_first() {
+	name=$1
+	shift
+	at 2
+	second=$URI
+	at 0
+	t_target_again -b "$T/a" -b "$T/b" --listen "$second" "$@"
+	rdma-info "$second" >/dev/null
+	t_target_stop TERM
+	at 2
+	t_target_again -b "$T/b" "$@"
+	t_check "LUNs stay when another port is the first one, $name" luns_are '1:b'
+	t_target_stop TERM
+}
+# moves NAME OPTION...: the same of a port that came while the target ran
+moves() {
+	name=$1
+	shift
+	at 0
+	first=$URI
+	t_target_again -b "$T/a" -b "$T/b" --control "$T/ctl" "$@"
+	at 3
+	ctl listen add "$URI" && ctl listen remove "$first"
+	rdma-info "$URI" >/dev/null
+	t_target_stop TERM
+	t_target_again -b "$T/b" "$@"
+	t_check "... and when a target has moved to another port, $name" luns_are '1:b'
+	t_target_stop TERM
+}
+mkdir "$T/moves"
+rm -r "$STATE_DIRECTORY"
+other_first 'by default'
+other_first 'with --state-dir' --state-dir "$T/moves"
+if command -v rdma-ctl >/dev/null; then
+	moves 'by default'
+	moves 'with --state-dir' --state-dir "$T/moves"
+else
+	t_skip '... and when a target has moved to another port' 'no rdma-ctl here'
+fi
+at 0
+t_target_again -b "$T/a"
+at 2
+t_refused 'another target with such a port is told whose it is' \
+	"in use by .*; if port $((T_PORT + 2)) is none of its ports any more, remove .*/$T_PORT/port.$((T_PORT + 2))\$" \
+	rdma-target --quiet --listen "$URI" -b "$T/b"
+t_target_stop TERM
+echo x >"$T/moves/port.$((T_PORT + 2))"
+t_refused 'a port of nobody is refused' "port.$((T_PORT + 2)): it is damaged" \
+	rdma-target --listen "$URI" --state-dir "$T/moves" -b "$T/b"
+cp -r "$STATE_DIRECTORY/$T_PORT" "$STATE_DIRECTORY/9"
+echo 9 >"$STATE_DIRECTORY/9/port.$((T_PORT + 2))"
+t_refused 'a port of two targets, too' "port $((T_PORT + 2)) was one of the target .*--state-dir" \
+	rdma-target --listen "$URI" -b "$T/b"
 t_done
