@@ -51,14 +51,22 @@ int target_state_dir_choose(struct target_state_dir *d,
 	return 0;
 }
 
-void target_state_dir_make(struct target_state_dir *d,
-			   const struct target_options *opt)
+/* A link counts, also to a file system that is not mounted. */
+static bool is_there(const struct target_state_dir *d)
 {
 	struct stat st;
 
+	return !lstat(d->by_default, &st) ||
+	       (!lstat(d->base, &st) && S_ISLNK(st.st_mode) &&
+		stat(d->base, &st));
+}
+
+void target_state_dir_make(struct target_state_dir *d,
+			   const struct target_options *opt)
+{
 	if (d->path != d->by_default || !*d->base)
 		return;
-	d->was_there = !stat(d->by_default, &st);
+	d->was_there = is_there(d);
 	if (state_dir_make(d->base) && opt->user)
 		privileges_give(d->base, opt->user);
 }

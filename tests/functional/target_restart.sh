@@ -143,6 +143,14 @@ chmod 777 "$T/open"
 by_default "$T/open" >/dev/null
 t_check 'so is one where others may write' says "no state directory $T/open: other users may write it: $not_kept"
 t_check 'and nothing is made there' [ -z "$(ls "$T/open")" ]
+mkdir "$T/away"
+ln -s "$T/gone" "$T/away/$T_PORT"
+ln -s "$T/gone" "$T/link"
+for dir in "$T/away" "$T/link"; do
+	t_refused 'one whose file system is not mounted is not left out' \
+		"state directory $dir.*: No such file or directory; .*--state-dir none" \
+		env STATE_DIRECTORY="$dir" rdma-target --listen "$URI" -b "$T/own"
+done
 if unshare -mu mount --bind /dev/null /etc/machine-id 2>/dev/null; then
 	cat >"$T/bin/rdma-target" <<-END
 		#!/bin/sh
