@@ -158,6 +158,8 @@ void mount_session_log(const struct mount_session *ms)
 		   *si.why ? ": " : "", si.why);
 	mount_session_log_addresses(ms->srpi);
 	mount_session_log_fewer_channels(ms, &si);
+	if (*si.not_ready)
+		log_warn("%s", si.not_ready);
 	log_info("from %s, device %s, %u channel%s, %u commands in flight, "
 		 "initiator %s%s",
 		 si.local, si.device, si.channels, si.channels == 1 ? "" : "s",

@@ -2,8 +2,8 @@
 /*
  * Discovery sends REPORT LUNS, then the questions of steps[] to each logical
  * unit, one command at a time. It skips units that are not disks, and questions
- * that an older target does not know. Only INQUIRY and READ CAPACITY must be
- * answered.
+ * that an older target does not know. A unit that does not answer INQUIRY or READ
+ * CAPACITY is not known (ini_volume.is_known), and the others are asked.
  */
 #include "initiator/session.h"
 
@@ -49,7 +49,7 @@ struct ini_discovery {
 
 /* What to do with an answer that is an error or nonsense. */
 enum step_need {
-	NEEDED,	  /* discovery fails */
+	NEEDED,	  /* the unit is not known */
 	OPTIONAL, /* we know less */
 };
 
@@ -313,15 +313,31 @@ const char *ini_discovery_question(enum ini_question q)
 
 /* ---- what becomes of the answers ---- */
 
+/* s->error tells of the last question, which failed with @err. */
+static void discover_explain(struct ini_discovery *d, int err)
+{
+	ini_error_no_volumes(d->session, err, d->question, d->vol.info.lun,
+			     d->cmd.has_sense ? &d->cmd.sense : NULL);
+}
+
+/* Keeps the reason of the first unit that cannot describe itself. */
+static void discover_note_fault(struct ini_discovery *d, int err)
+{
+	struct error *fault = &d->session->not_ready;
+	const struct error before = d->session->error;
+
+	if (fault->err)
+		return;
+	discover_explain(d, err);
+	*fault = d->session->error;
+	d->session->error = before;
+}
+
 /* Ends discovery. @err: of the last question, or 0. */
 static void discover_finish(struct ini_discovery *d, int err)
 {
-	const struct scsi_sense *sense =
-		d->cmd.has_sense ? &d->cmd.sense : NULL;
-
 	if (err && err != -ECANCELED)
-		ini_error_no_volumes(d->session, err, d->question,
-				     d->vol.info.lun, sense);
+		discover_explain(d, err);
 	d->done(d->session, err);
 }
 
@@ -475,19 +491,20 @@ static enum ini_answer judge_answer(const struct ini_cmd *cmd, int err)
 		       : INI_FAILED;
 }
 
-/* A session that follows its volumes does without one that cannot tell what it
- * is; and so does another one after its first login, when verify.c knows whether the
- * program needs the volume. Without a medium, there is no volume. */
+/*
+ * A unit that cannot describe itself costs no other one anything: it is ejected, is
+ * being formatted, or has odd blocks. It may still tell which one it is. Whether the
+ * program needs it is known when all have been asked.
+ */
 static bool discover_does_without(struct ini_discovery *d, int err)
 {
-	const struct srpi_session *s = d->session;
-
-	if (err == -ESHUTDOWN ||
-	    (s->state == SRPI_CONNECTING && !s->options.follow_volumes))
+	if (err == -ESHUTDOWN)
 		return false;
-	d->has_volume = err != -ENOMEDIUM && err != -ENODEV;
 	d->vol.is_known = false;
-	d->step = ARRAY_SIZE(steps) - 1;
+	d->has_volume = err != -ENODEV;
+	if (d->step == INI_Q_INQUIRY)
+		d->step = ARRAY_SIZE(steps) - 1;
+	discover_note_fault(d, err);
 	return true;
 }
 
@@ -611,6 +628,7 @@ int ini_discover(struct srpi_session *s,
 		return -ENOMEM;
 	}
 	s->discovery = d;
+	s->not_ready.err = 0;
 	d->session = s;
 	d->done = done;
 	d->buf = aligned_alloc(4096, BUF_LEN);

@@ -191,8 +191,12 @@ static bool info_choose(const struct srpi_session *s, struct range *ret_range)
 
 static int show(const struct srpi_session *s, const struct info_options *o)
 {
+	struct srpi_session_info si = { .struct_size = sizeof(si) };
 	struct range range;
 
+	srpi_session_info(s, &si);
+	if (*si.not_ready)
+		log_warn("%s", si.not_ready);
 	if (!info_choose(s, &range))
 		return EXIT_FAILURE;
 	if (o->json)

@@ -172,8 +172,21 @@ static void next_channel(struct srpi_session *s)
 	link_came_up(s);
 }
 
+/* By its name, or by its LUN at the first login: it may have another one later. */
+static bool link_is_named(const struct srpi_session *s,
+			  const struct ini_volume *v)
+{
+	const char *name = s->uri.volume;
+
+	return *name && (strcmp(name, v->info.name) == 0 ||
+			 ini_volume_has_number(v, name));
+}
+
+/* The first login is an attempt with no known volumes. It fails if the volume that
+ * the URI names cannot describe itself; and if none can. */
 static int link_learn_volumes(struct srpi_session *s)
 {
+	bool misses = false;
 	struct ini_volume *found;
 	unsigned int cnt;
 	int err = 0;
@@ -181,11 +194,20 @@ static int link_learn_volumes(struct srpi_session *s)
 	ini_volumes_free(s);
 	ini_discovery_take(s, &found, &cnt);
 	for (unsigned int i = 0; !err && i < cnt; i++) {
+		found[i].is_named = link_is_named(s, &found[i]);
 		if (found[i].is_known)
 			err = ini_volumes_add(s, &found[i]);
+		else
+			misses |= found[i].is_named;
 	}
 	free(found);
-	return err ? error_set(&s->error, err, "out of memory") : 0;
+	if (err)
+		return error_set(&s->error, err, "out of memory");
+	if (!s->not_ready.err || s->options.follow_volumes ||
+	    (s->volume_cnt && !misses))
+		return 0;
+	s->error = s->not_ready;
+	return s->error.err;
 }
 
 static void link_discovered(struct srpi_session *s, int err)

@@ -197,10 +197,7 @@ bool ini_paths_quick(struct srpi_session *s)
 
 bool ini_path_wants(const struct srpi_session *s, const struct ini_volume *v)
 {
-	const char *name = s->uri.volume;
-
-	return !*name || strcmp(name, v->info.name) == 0 ||
-	       ini_volume_has_number(v, name);
+	return !*s->uri.volume || v->is_named;
 }
 
 bool ini_path_sense_is_standby(const struct scsi_sense *sense)

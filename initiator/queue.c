@@ -29,6 +29,9 @@ static const uint16_t tries_max[INI_RETRIES] = {
 
 #define BUSY_DELAY_MS 10
 
+/* A unit that is not ready for longer does not hold up the others: BUSY_DELAY_MS. */
+#define QUESTION_TRIES 50
+
 #define WATCH_MAX_MS 1000
 
 /*
@@ -374,6 +377,14 @@ static bool queue_hides_failure(const struct ini_cmd *cmd)
 	       !cmd->volume->has_store && ini_volume_is_dirty(cmd->volume);
 }
 
+static unsigned int queue_tries_max(const struct ini_cmd *cmd,
+				    enum ini_retry why)
+{
+	return cmd->kind == INI_QUESTION && why == INI_RETRY_BUSY
+		       ? QUESTION_TRIES
+		       : tries_max[why];
+}
+
 /* Sends @cmd again, now or later. False: that would not do, or it was sent too
  * often. */
 static bool ini_queue_try_again(struct srpi_session *s, struct ini_cmd *cmd,
@@ -383,7 +394,8 @@ static bool ini_queue_try_again(struct srpi_session *s, struct ini_cmd *cmd,
 
 	if (queue_hides_failure(cmd))
 		return false;
-	if (++cmd->tries[why] >= tries_max[why] || !queue_takes(s, cmd))
+	if (++cmd->tries[why] >= queue_tries_max(cmd, why) ||
+	    !queue_takes(s, cmd))
 		return false;
 	if (why != INI_RETRY_BUSY) {
 		queue_add(s, cmd);

@@ -249,6 +249,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.pkey = s->conn.negotiated.pkey,
 		.sl = s->conn.negotiated.sl,
 		.purpose_fault = s->purpose.fault,
+		.not_ready = s->not_ready.err ? s->not_ready.text : "",
 	};
 
 	srp_port_id_format(&s->initiator, info.initiator);

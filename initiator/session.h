@@ -131,11 +131,12 @@ struct ini_volume {
 	 * time. */
 	bool saw_nexus_loss;
 	bool saw_reset;
-	bool is_used; /* the program has submitted I/O to it */
-	bool is_gone; /* the target no longer shows it, or shows another
+	bool is_used;  /* the program has submitted I/O to it */
+	bool is_named; /* by the URI, at the first login */
+	bool is_gone;  /* the target no longer shows it, or shows another
 		       * volume there */
-	bool is_dead; /* the same, of a session that follows: for good */
-	bool is_free; /* dead, and the program does not use its number */
+	bool is_dead;  /* the same, of a session that follows: for good */
+	bool is_free;  /* dead, and the program does not use its number */
 	/* What must be read again. */
 	bool capacity_changed;
 	bool modes_changed;
@@ -271,7 +272,8 @@ struct srpi_session {
 	uint8_t *zeroes; /* the source of WRITE SAME and zero writes */
 	struct srpi_mem *zeroes_mem;
 
-	struct error error;	      /* the last thing that went wrong */
+	struct error error;	/* the last thing that went wrong */
+	struct error not_ready; /* the first unit that did not describe itself */
 	struct error login_why;	      /* of the last login that failed */
 	bool login_rejected;	      /* it was by SRP_LOGIN_REJ */
 	uint32_t login_reason;	      /* of that reject */

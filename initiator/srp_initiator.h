@@ -343,6 +343,9 @@ struct srpi_session_info {
 	 * srpi_options.purpose will have, most likely, what may come of it and what
 	 * prevents it, for a person; "": it is, or the options name no purpose. */
 	const char *purpose_fault;
+	/* Why the first unit that cannot describe itself is no volume of the session,
+	 * as when it has no medium; "": all can. */
+	const char *not_ready;
 };
 
 void srpi_session_info(const struct srpi_session *s,

@@ -316,6 +316,7 @@ bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 	lost = was->cached > was->flushed && may_have_lost(was, now);
 	new.number = was->number;
 	new.ranges = was->ranges;
+	new.is_named = was->is_named;
 	memcpy(new.info.name, was->info.name, sizeof(new.info.name));
 	/* A question in progress may have been answered before discovery
 	 * asked. */

@@ -118,6 +118,7 @@ static void t_session_clear(struct t_session *t, struct t_tgt_send *s)
 static void t_session_write(struct t_session *t, struct t_tgt_send *s)
 {
 	t->writes++;
+	t->write_lun = t->lun;
 	if (t->o.is_thin)
 		t_session_note_clear(t, &s->cmd);
 	t->lbas[t->lba_cnt] = (uint32_t)s->cmd.lba;
@@ -245,6 +246,9 @@ static void t_session_command(struct t_tgt_send *s,
 		   op != SCSI_OP_REPORT_LUNS) {
 		t_session_refuse(s, SCSI_KEY_ILLEGAL_REQUEST,
 				 SCSI_ASC_LUN_NOT_SUPPORTED);
+	} else if (t->unready[t->lun].key && op != SCSI_OP_REPORT_LUNS &&
+		   op != SCSI_OP_INQUIRY) {
+		t_tgt_respond_sense(s, &t->unready[t->lun], SCSI_SENSE_FIXED);
 	} else if (t_session_is_standby(t) &&
 		   (op == SCSI_OP_WRITE || op == SCSI_OP_READ ||
 		    op == SCSI_OP_SYNC_CACHE)) {
@@ -397,6 +401,7 @@ static void t_session_listen(struct t_session *t,
 	t->naa = o->naa;
 	t->has_second = o->has_second;
 	t->second_naa = 0x20;
+	memcpy(t->unready, o->unready, sizeof(t->unready));
 	t->blocks = BLOCKS;
 	t->block_size = BLK;
 	t->generation = o->generation;

@@ -51,6 +51,7 @@ struct t_session_options {
 	bool fails;	 /* the first login fails; session is NULL then */
 	bool follows;	 /* follow_volumes */
 	bool has_second; /* a second volume, LUN 1 */
+	struct scsi_sense unready[2]; /* of each LUN; see t_session.unready */
 	int keep_alive_ms;
 	bool is_thin; /* blocks can be deallocated */
 	bool no_lbprz;
@@ -80,7 +81,9 @@ struct t_session {
 	bool has_second;  /* LUN 1 exists */
 	uint8_t second_naa;
 	bool second_is_mute; /* LUN 1 does not answer INQUIRY */
-	uint32_t lun;	     /* of the command that gets the answer */
+	/* With a key: the LUN answers so what needs a medium. */
+	struct scsi_sense unready[2];
+	uint32_t lun; /* of the command that gets the answer */
 	uint32_t block_size;
 	struct srpi_ctx *ctx;
 	struct xp *xp;
@@ -92,6 +95,7 @@ struct t_session {
 	uint8_t generation;
 	enum scsi_asc attention; /* pending; 0: none */
 	unsigned int writes;	 /* WRITEs received */
+	uint32_t write_lun;	 /* of the last one */
 	bool ignores_writes;	 /* WRITEs get no answer until a login */
 	bool never_writes;	 /* WRITEs never get an answer */
 	bool keeps_credits;	 /* until a login: gives none back */

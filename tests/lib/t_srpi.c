@@ -261,6 +261,7 @@ void srpi_session_info(const struct srpi_session *s,
 		.channels = 1,
 		.volume = s->wanted ? s->wanted : "",
 		.purpose_fault = s->purpose_fault ? s->purpose_fault : "",
+		.not_ready = "",
 	};
 }
 

@@ -7,7 +7,8 @@ FAULTS = [
      '\trequeue_retries(s);\n\trefuse_list(s, &s->queue.asked, -ECANCELED);\n'
      '\trefuse_list(s, &s->queue.waiting, err);'),
     ('counts all reasons to try again together', 'initiator/queue.c',
-     '\tif (++cmd->tries[why] >= tries_max[why] || !queue_takes(s, cmd))',
+     '\tif (++cmd->tries[why] >= queue_tries_max(cmd, why) ||\n'
+     '\t    !queue_takes(s, cmd))',
      '\tif (++cmd->tries[0] >= (why == INI_RETRY_BUSY ? 3000 : 8) || '
      '!queue_takes(s, cmd))'),
     ('takes a deferred error for the command\'s own', 'protocol/scsi_sense.c',

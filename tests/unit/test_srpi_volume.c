@@ -4,6 +4,7 @@
  * are replaced by others.
  */
 #include <errno.h>
+#include <regex.h>
 #include <string.h>
 
 #include "initiator/exchange.h"
@@ -312,6 +313,75 @@ T_TEST(volume_used_before_a_reconnect_is_not_exchanged)
 	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
 	assert_non_null(strstr(t->why.text, "another volume"));
 	srpi_mem_free(io.mem);
+	t_session_free(t);
+}
+
+/* ---- units that cannot describe themselves ---- */
+
+static const struct unready_row {
+	const char *name;
+	struct t_session_options o;
+	const char *why; /* the login fails; NULL: it does not */
+	uint32_t lun;	 /* of the only volume */
+} unready_rows[] = {
+	{ "the second one has no medium",
+	  .o.unready[1] = { .key = SCSI_KEY_NOT_READY,
+			    .code = SCSI_ASC_MEDIUM_NOT_PRESENT } },
+	{ "the first one has no medium",
+	  .o.unready[0] = { .key = SCSI_KEY_NOT_READY,
+			    .code = SCSI_ASC_MEDIUM_NOT_PRESENT },
+	  .lun = 1 },
+	{ "the first one is being sanitized",
+	  .o.unready[0] = { .key = SCSI_KEY_NOT_READY,
+			    .code = SCSI_ASC_SANITIZE_IN_PROGRESS },
+	  .lun = 1 },
+	{ "the first one fails",
+	  .o.unready[0] = { .key = SCSI_KEY_HARDWARE_ERROR,
+			    .code = SCSI_ASC_INTERNAL_TARGET_FAILURE },
+	  .lun = 1 },
+	{ "another one is named",
+	  .o.unready[0] = { .key = SCSI_KEY_NOT_READY,
+			    .code = SCSI_ASC_MEDIUM_NOT_PRESENT },
+	  .o.volume = "disk-lun1", .lun = 1 },
+	{ "it is named",
+	  .o.unready[1] = { .key = SCSI_KEY_NOT_READY,
+			    .code = SCSI_ASC_MEDIUM_NOT_PRESENT },
+	  .o.volume = "disk-lun1", .why = "LUN 1: .*medium not present" },
+	{ "its LUN is named",
+	  .o.unready[0] = { .key = SCSI_KEY_NOT_READY,
+			    .code = SCSI_ASC_MEDIUM_NOT_PRESENT },
+	  .o.volume = "0", .why = "LUN 0: .*medium not present" },
+	{ "none can",
+	  .o.unready[0] = { .key = SCSI_KEY_NOT_READY,
+			    .code = SCSI_ASC_MEDIUM_NOT_PRESENT },
+	  .o.unready[1] = { .key = SCSI_KEY_NOT_READY,
+			    .code = SCSI_ASC_SANITIZE_IN_PROGRESS },
+	  .why = "LUN 0: .*medium not present" },
+};
+
+T_ROWS(unit_that_is_not_ready_costs_no_other_login, unready_rows)
+{
+	const struct unready_row *row = *state;
+	struct t_session_options o = row->o;
+	struct t_session *t;
+	regex_t re;
+
+	o.mode = MODE_CACHE;
+	o.has_ids = true;
+	o.has_second = true;
+	o.fails = row->why != NULL;
+	t = t_session_new(&o);
+	if (row->why) {
+		assert_int_equal(regcomp(&re, row->why, REG_NOSUB), 0);
+		assert_int_equal(regexec(&re, t->why.text, 0, NULL, 0), 0);
+		regfree(&re);
+	} else {
+		assert_int_equal(srpi_volume_cnt(t->session), 1);
+		assert_int_equal(srpi_volume_info(t->session, 0)->lun,
+				 row->lun);
+		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+		assert_int_equal(t->write_lun, row->lun);
+	}
 	t_session_free(t);
 }
 
