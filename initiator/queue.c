@@ -193,6 +193,8 @@ static void wait_in_order(struct srpi_session *s, struct ini_cmd *cmd)
 {
 	struct list *after = s->queue.waiting.prev;
 
+	if (cmd->volume) /* it may have moved */
+		cmd->lun = cmd->volume->lun_field;
 	while (after != &s->queue.waiting &&
 	       container_of(after, struct ini_cmd, node)->seq > cmd->seq)
 		after = after->prev;
@@ -558,6 +560,25 @@ static void refuse_dead_of(struct srpi_session *s, struct list *l)
 		list_del(&cmd->node);
 		queue_undone(s, cmd, queue_refusal(s, cmd));
 	}
+}
+
+static void queue_move(struct list *l, const struct ini_volume *v)
+{
+	struct list *it;
+
+	for (it = l->next; it != l; it = it->next) {
+		struct ini_cmd *cmd = container_of(it, struct ini_cmd, node);
+
+		if (cmd->volume == v)
+			cmd->lun = v->lun_field;
+	}
+}
+
+void ini_queue_moved(struct srpi_session *s, const struct ini_volume *v)
+{
+	queue_move(&s->queue.waiting, v);
+	queue_move(&s->queue.retry, v);
+	queue_move(&s->queue.fenced, v);
 }
 
 void ini_queue_refuse_dead(struct srpi_session *s)

@@ -341,6 +341,8 @@ void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);
 
 /* Sends the commands that wait, as far as channels have room. */
 void ini_queue_send(struct srpi_session *s);
+/* @v has another LUN now. */
+void ini_queue_moved(struct srpi_session *s, const struct ini_volume *v);
 /* Commands that wait for volumes that are dead fail. */
 void ini_queue_refuse_dead(struct srpi_session *s);
 /* Commands that wait fail with @err. The question of discovery stays: it has

@@ -414,7 +414,7 @@ void srpi_path_info(const struct srpi_session *s, unsigned int path,
 /* ---- volumes ---- */
 
 struct srpi_volume_info {
-	uint32_t lun;  /* number */
+	uint32_t lun;  /* number; it may change (SRPI_VOLUME_CHANGED) */
 	char name[80]; /* unique within the session */
 	char serial[80];
 	char vendor[9];

@@ -1,23 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Are the volumes that discovery has found those of the session? Identifier,
- * serial number, block size, size and the kind of store tell. path.h tells what
- * another address must show besides.
+ * Are the volumes that discovery has found those of the session? A volume is found by
+ * its identifier or serial number, at whatever LUN it is now; one without either, by its
+ * LUN. Block size, size and the kind of store tell whether it is the same still.
+ * path.h tells what another address must show besides.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "initiator/session.h"
 
-static const struct ini_volume *verify_find_lun(const struct ini_volume *all,
-						unsigned int cnt,
-						uint64_t lun_field)
+/* Has @now the identifier or serial number of @was? */
+static bool verify_has_id(const struct ini_volume *was,
+			  const struct ini_volume *now)
 {
+	const struct srpi_volume_info *a = &was->info;
+	const struct srpi_volume_info *b = &now->info;
+
+	if (*a->naa)
+		return !strcmp(a->naa, b->naa);
+	return *a->serial && !*b->naa && !strcmp(a->serial, b->serial) &&
+	       !strcmp(a->vendor, b->vendor) && !strcmp(a->product, b->product);
+}
+
+/*
+ * The one of @all that is @was, or that is in its place. Some targets have one serial
+ * number for all units, so an identifier that is there twice tells nothing.
+ */
+static const struct ini_volume *verify_find(const struct ini_volume *was,
+					    const struct ini_volume *all,
+					    unsigned int cnt)
+{
+	const struct ini_volume *there = NULL, *moved = NULL;
+	unsigned int same = 0;
+
 	for (unsigned int i = 0; i < cnt; i++) {
-		if (all[i].lun_field == lun_field)
-			return &all[i];
+		if (all[i].lun_field == was->lun_field)
+			there = &all[i];
+		else if (verify_has_id(was, &all[i]) && ++same)
+			moved = &all[i];
 	}
-	return NULL;
+	return same != 1 || (there && verify_has_id(was, there)) ? there
+								 : moved;
 }
 
 /* The data was in the memory of a process that has ended. */
@@ -131,8 +155,7 @@ static bool verify_is_same_target(const struct srpi_session *s,
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
 		const struct ini_volume *was = s->volumes[i];
-		const struct ini_volume *now =
-			verify_find_lun(found, cnt, was->lun_field);
+		const struct ini_volume *now = verify_find(was, found, cnt);
 
 		if (!was->is_dead && now && ini_path_is_same_target(was, now))
 			return true;
@@ -221,6 +244,14 @@ static enum ini_check verify_volume(struct srpi_session *s,
 	return INI_CHECK_SAME;
 }
 
+/* Its commands that wait go to its new LUN. Over the same connection, some of those that
+ * were sent to the old one may be left: another login ends them. */
+static void verify_note_move(struct srpi_session *s, const struct ini_volume *v)
+{
+	ini_queue_moved(s, v);
+	s->reconnect.again |= s->looking;
+}
+
 static void verify_take_volume(struct srpi_session *s, struct ini_volume *was,
 			       const struct ini_volume *now)
 {
@@ -231,6 +262,8 @@ static void verify_take_volume(struct srpi_session *s, struct ini_volume *was,
 		return;
 	}
 	s->reconnect.lost_writes |= ini_volume_back(was, now);
+	if (was->info.lun != info.lun)
+		verify_note_move(s, was);
 	was->info.size = info.size;
 	ini_volume_resize(s, was, now->info.size);
 	ini_volume_tell_changes(s, was, &info);
@@ -243,8 +276,7 @@ static void verify_lose_volumes(struct srpi_session *s,
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
 		struct ini_volume *was = s->volumes[i];
-		const struct ini_volume *now =
-			verify_find_lun(found, cnt, was->lun_field);
+		const struct ini_volume *now = verify_find(was, found, cnt);
 		char what[256];
 
 		if (was->is_dead ||
@@ -276,8 +308,7 @@ enum ini_check ini_verify_volumes(struct srpi_session *s,
 	for (unsigned int i = 0; check <= INI_CHECK_GONE && i < s->volume_cnt;
 	     i++) {
 		struct ini_volume *was = s->volumes[i];
-		const struct ini_volume *now =
-			verify_find_lun(found, cnt, was->lun_field);
+		const struct ini_volume *now = verify_find(was, found, cnt);
 		char what[256];
 
 		if (was->is_dead ||
@@ -294,11 +325,11 @@ enum ini_check ini_verify_volumes(struct srpi_session *s,
 	if (follow)
 		verify_lose_volumes(s, found, cnt);
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (!s->volumes[i]->is_dead)
-			verify_take_volume(
-				s, s->volumes[i],
-				verify_find_lun(found, cnt,
-						s->volumes[i]->lun_field));
+		struct ini_volume *was = s->volumes[i];
+
+		if (!was->is_dead)
+			verify_take_volume(s, was,
+					   verify_find(was, found, cnt));
 	}
 	if (follow)
 		verify_add_volumes(s, found, cnt);

@@ -230,7 +230,8 @@ void ini_volume_tell_changes(struct srpi_session *s, const struct ini_volume *v,
 {
 	const struct srpi_volume_info *now = &v->info;
 
-	if (now->physical_block_size != before->physical_block_size ||
+	if (now->lun != before->lun ||
+	    now->physical_block_size != before->physical_block_size ||
 	    now->max_transfer != before->max_transfer ||
 	    now->optimal_transfer != before->optimal_transfer ||
 	    now->unmap_granularity != before->unmap_granularity ||

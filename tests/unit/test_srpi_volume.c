@@ -316,6 +316,73 @@ T_TEST(volume_used_before_a_reconnect_is_not_exchanged)
 	t_session_free(t);
 }
 
+/* ---- a volume is itself at each LUN ---- */
+
+/* One more volume in front of it. */
+T_TEST(volume_that_has_another_lun_is_the_same)
+{
+	struct t_session *t = t_session_new_with_ids();
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	t->second_naa = t->naa;
+	t->naa = 0x77;
+	t->has_second = true;
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	assert_int_equal(srpi_volume_info(t->session, 0)->lun, 1);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->write_lun, 1);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	t_session_free(t);
+}
+
+/* Over the connection that stands. The session logs in again, which ends what was sent
+ * to the old LUN. */
+T_TEST(write_that_waits_follows_its_volume)
+{
+	struct t_session *t = t_session_new_with_ids();
+	struct srpi_session_stats stats = { .struct_size = sizeof(stats) };
+
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->write_lun, 0);
+	t->second_naa = t->naa;
+	t->naa = 0x77;
+	t->has_second = true;
+	t->override =
+		t_override_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->write_lun, 1);
+	srpi_session_stats(t->session, &stats);
+	assert_int_equal(stats.reconnects, 1);
+	t_session_free(t);
+}
+
+T_TEST(volumes_that_change_places_stay_themselves)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .has_ids = true,
+							   .has_second = true,
+							   .comes_back = true,
+							   .generation = 1 });
+
+	for (unsigned int i = 0; i < 3; i++) {
+		uint8_t naa = t->naa;
+
+		for (unsigned int v = 0; v < 2; v++) {
+			assert_int_equal(
+				t_session_io_of(t, v, SRPI_WRITE, false), 0);
+			assert_int_equal(t->write_lun, (v + i) % 2);
+		}
+		t->naa = t->second_naa;
+		t->second_naa = naa;
+		t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+		assert_int_equal(srpi_session_state(t->session), SRPI_RUNNING);
+	}
+	t_session_free(t);
+}
+
 /* ---- units that cannot describe themselves ---- */
 
 static const struct unready_row {
