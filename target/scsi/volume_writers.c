@@ -174,6 +174,52 @@ static int find_old_record(const struct volume *vol, char **ret_path,
 	return 0;
 }
 
+/* The journal of targets of this boot that had no state directory. Its text is "" if there
+ * is none. */
+struct run_journal {
+	struct disk_journal journal;
+	char *path; /* NULL: there is none */
+};
+
+static int run_journal_open(struct run_journal *r, const struct volume *vol,
+			    const char *run_dir, struct error *e)
+{
+	int err;
+
+	*r = (struct run_journal){ .path = NULL };
+	if (!run_dir)
+		return 0;
+	r->path = path_by_number(&vol->dev.backend->info.life, run_dir);
+	if (!r->path)
+		return error_set(e, -ENOMEM, "out of memory");
+	if (access(r->path, F_OK) || !strcmp(r->path, vol->journal.path))
+		err = -ENOENT;
+	else
+		err = disk_journal_open(&r->journal, r->path,
+					/* is_alone= */ true, e);
+	if (err) {
+		free(r->path);
+		r->path = NULL;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+static const char *run_journal_text(const struct run_journal *r)
+{
+	return r->path ? disk_journal_text(&r->journal, PART_WRITERS) : "";
+}
+
+/* @is_over: the journal of the volume has what it said. */
+static void run_journal_close(struct run_journal *r, bool is_over)
+{
+	if (!r->path)
+		return;
+	disk_journal_close(&r->journal);
+	if (is_over)
+		unlink(r->path);
+	free(r->path);
+}
+
 /* ---- the change of the journal ---- */
 
 enum {
@@ -368,24 +414,27 @@ static int renew_generation(struct volume *vol, const char *boot,
 	return err ? error_set(e, err, "no random numbers to be had") : 0;
 }
 
-/* @old: a record of an older version; or NULL. */
-static int take_over(struct volume *vol, const char *old, struct error *e)
+/* @why: everybody may have lost something; or NULL. @run: what @text is of is in the run
+ * directory. */
+static int take_over(struct volume *vol, const char *text, const char *why,
+		     bool run, struct error *e)
 {
 	struct writers *ws = &vol->dev.writers;
-	const char *text = disk_journal_text(&vol->journal, PART_WRITERS);
 	struct writers_found found;
 	bool is_other = false;
 
-	if (writers_parse(ws, text ? text : "", &found))
+	if (writers_parse(ws, text, &found))
 		return error_set(
 			e, -EBADMSG,
 			"journal %s: its part about unflushed writes is damaged; put the "
 			"right one there, or remove that file to start without what "
 			"it holds",
 			vol->journal.path);
-	if (old) {
-		log_loss(vol, "an older version left a record of its flushes");
+	if (why) {
+		log_loss(vol, why);
 		writers_lose_all(ws);
+	} else if (run && !is_same_life(vol, &found)) {
+		is_other = true; /* it had the number before */
 	} else {
 		is_other = writers_judge(vol, &found);
 	}
@@ -393,15 +442,36 @@ static int take_over(struct volume *vol, const char *old, struct error *e)
 	return 0;
 }
 
+/* @old: a record of an older version; or NULL. */
+static int take_over_all(struct volume *vol, const char *old,
+			 const struct run_journal *r, struct error *e)
+{
+	const char *own = disk_journal_text(&vol->journal, PART_WRITERS);
+	const char *run = run_journal_text(r);
+
+	if (old)
+		return take_over(
+			vol, own,
+			"an older version left a record of its flushes",
+			/* run= */ false, e);
+	if (*own && *run)
+		return take_over(vol, own,
+				 "a start without this state directory left a "
+				 "journal, too",
+				 /* run= */ false, e);
+	return take_over(vol, *run ? run : own, NULL, *run, e);
+}
+
 /* The journal has what was found before anything relies on it: what initiators are told,
  * and that an old record goes. */
-static int take_over_and_save(struct volume *vol, struct error *e)
+static int take_over_and_save(struct volume *vol, const struct run_journal *r,
+			      struct error *e)
 {
 	_cleanup_free_ char *old = NULL;
 	int err = find_old_record(vol, &old, e);
 
 	if (!err)
-		err = take_over(vol, old, e);
+		err = take_over_all(vol, old, r, e);
 	if (!err)
 		err = disk_journal_make(&vol->journal, e);
 	if (err)
@@ -416,16 +486,21 @@ static int take_over_and_save(struct volume *vol, struct error *e)
 }
 
 int volume_writers_open_in(struct volume *vol, const char *dir,
-			   const char *boot, struct error *e)
+			   const char *run_dir, const char *boot,
+			   struct error *e)
 {
+	struct run_journal r;
 	int err = disk_journal_is_open(&vol->journal)
 			  ? 0
 			  : open_by_number(vol, dir, e);
 
+	if (!err)
+		err = run_journal_open(&r, vol, run_dir, e);
 	if (err)
 		return err;
 	set_life(vol, boot);
-	err = take_over_and_save(vol, e);
+	err = take_over_and_save(vol, &r, e);
+	run_journal_close(&r, !err);
 	if (err) {
 		*vol->saver.life = '\0';
 		return err;
@@ -447,6 +522,7 @@ int volume_writers_open(struct volume *vol, const char *state_dir,
 			struct error *e)
 {
 	char boot[STORE_BOOT_SIZE];
+	bool has_run_dir;
 	char dir[4096];
 
 	if (!volume_can_have_journal(vol))
@@ -455,8 +531,17 @@ int volume_writers_open(struct volume *vol, const char *state_dir,
 	/* A store that is only read is not locked, and has no writers. */
 	if (vol->read_only && !unit_state_survives(&vol->state))
 		return renew_generation(vol, boot, NULL, e);
-	if (state_dir || volume_writers_run_dir(dir, sizeof(dir)))
-		return volume_writers_open_in(vol, state_dir ? state_dir : dir,
+	has_run_dir = volume_writers_run_dir(dir, sizeof(dir));
+	if (state_dir)
+		return volume_writers_open_in(
+			vol, state_dir,
+			has_run_dir && backend_life_is_known(
+					       &vol->dev.backend->info.life)
+				? dir
+				: NULL,
+			boot, e);
+	if (has_run_dir)
+		return volume_writers_open_in(vol, dir, /* run_dir= */ NULL,
 					      boot, e);
 	volume_log(LOG_NOTICE, NULL, vol,
 		   "there is no place for its journal "

@@ -6,7 +6,8 @@
  * A volume whose state survives has its journal by its identity, because numbers of
  * devices and file systems change when the machine boots. Another file or device has one
  * by its number; what that says counts until the machine boots. It is in the state
- * directory, in /run/rdma-target or, for users, in $XDG_RUNTIME_DIR/rdma-target. If no
+ * directory, in /run/rdma-target or, for users, in $XDG_RUNTIME_DIR/rdma-target. When a
+ * target gets a state directory, what the journal there says is taken over. If no
  * journal can be kept, each start is another generation, and the log says so.
  *
  * A store of a plugin has no number on this machine. It has a journal if
@@ -58,9 +59,11 @@ int volume_writers_open(struct volume *vol, const char *state_dir,
  * Makes it. False: there is none. */
 bool volume_writers_run_dir(char *buf, size_t len);
 
-/* The same for boot @boot. */
+/* The same for boot @boot. What @run_dir (or NULL) has of the store, of a target that had no
+ * state directory then, goes to @dir. */
 int volume_writers_open_in(struct volume *vol, const char *dir,
-			   const char *boot, struct error *e);
+			   const char *run_dir, const char *boot,
+			   struct error *e);
 
 /* From now on the journal follows, written by the thread of @r. Thread: setup, before there
  * is I/O. */

@@ -121,7 +121,8 @@ static void start_volume(struct t_port *t, unsigned int lun)
 	snprintf(now, sizeof(now), "boot %u", boot);
 	if (backend_life_is_known(&vol->dev.backend->info.life) &&
 	    (unit_state_load(vol, machine_dir, &e) ||
-	     volume_writers_open_in(vol, machine_dir, now, &e)))
+	     volume_writers_open_in(vol, machine_dir, /* run_dir= */ NULL, now,
+				    &e)))
 		sim_wrong("%s", e.text);
 	t_port_attach_volume(t, vol);
 }

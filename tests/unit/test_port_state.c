@@ -638,7 +638,8 @@ static void open_journal(struct rig *rig, const char *dir)
 	struct volume *disk = rig->target.luns.vol[RIG_DISK];
 	struct error e;
 
-	assert_int_equal(volume_writers_open_in(disk, dir, "boot", &e), 0);
+	assert_int_equal(volume_writers_open_in(disk, dir, NULL, "boot", &e),
+			 0);
 	volume_writers_start(disk, rig->target.workers[0].reactor);
 }
 

@@ -25,6 +25,8 @@
 /* ---- a directory for journals ---- */
 
 static char dir[32];
+static const char *run_dir; /* where journals were without a state directory */
+static bool is_run_dir;	    /* dir is no state directory */
 
 static void make_dir(void)
 {
@@ -56,7 +58,7 @@ static void open_writers(struct volume *vol, const char *boot)
 {
 	struct error e = { 0 };
 
-	if (volume_writers_open_in(vol, dir, boot, &e))
+	if (volume_writers_open_in(vol, dir, run_dir, boot, &e))
 		fail_msg("%s", e.text);
 	vol->dev.writers.keep = no_keep;
 }
@@ -284,7 +286,8 @@ static struct volume *open_disk(unsigned int which, uint64_t rdev,
 	       sizeof(be->info.id.own));
 	snprintf(vol->name, sizeof(vol->name), "disk%u", which);
 	unit_state_init(&vol->state);
-	assert_int_equal(unit_state_load(vol, dir, &e), 0);
+	if (!is_run_dir)
+		assert_int_equal(unit_state_load(vol, dir, &e), 0);
 	writers_init(&vol->dev.writers);
 	open_writers(vol, boot);
 	return vol;
@@ -476,6 +479,46 @@ T_TEST(old_record_tells_each_once)
 	remove_dir();
 }
 
+/* ---- a journal of a target without a state directory ---- */
+
+static const struct run_case {
+	const char *name;
+	const char *boot; /* of the target with one */
+	bool fails;	  /* a flush, before */
+	bool owes;
+} run_cases[] = {
+	{ "a flush had failed", "boot", true, true },
+	{ "it was killed", "boot", false, false },
+	{ "of another boot", "boot 2", true, false },
+};
+
+T_ROWS(state_directory_takes_over_what_was_kept_without_it, run_cases)
+{
+	const struct run_case *row = *state;
+	struct volume *disk;
+	char was[32];
+
+	make_dir();
+	is_run_dir = true;
+	disk = open_disk(0, 1, "boot");
+	write_of(disk, &port_a);
+	if (row->fails)
+		fail_flush(disk);
+	close_disk(disk);
+	is_run_dir = false;
+	strcpy(was, dir);
+	run_dir = was;
+	make_dir();
+	disk = open_disk(0, 1, row->boot);
+	assert_int_equal(owes(disk, &port_a), row->owes);
+	assert_false(owes(disk, &port_b));
+	/* It tells this no second time. */
+	assert_int_equal(rmdir(was), 0);
+	close_disk(disk);
+	run_dir = NULL;
+	remove_dir();
+}
+
 /* ---- what the journal says of a writer ---- */
 
 /* That it is owed something, or has been told, does not say that it has written since. */
@@ -517,7 +560,8 @@ T_TEST(old_record_stays_until_the_journal_has_it)
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	assert_int_equal(volume_writers_open_in(disk, dir, "boot", &e), -EFBIG);
+	assert_int_equal(volume_writers_open_in(disk, dir, NULL, "boot", &e),
+			 -EFBIG);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	assert_non_null(strstr(e.text, disk->journal.path));
 	close_disk(disk);
