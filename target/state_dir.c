@@ -25,11 +25,16 @@ static int choose_default(struct target_state_dir *d, struct error *e)
 	int err;
 
 	state_dir_default("rdma-target", d->base, sizeof(d->base));
+	d->path = d->by_default;
+	d->id_path = d->base;
+	/* As long as --state-dir named it. */
+	if (state_port_is_known(d->base, d->number)) {
+		snprintf(d->by_default, sizeof(d->by_default), "%s", d->base);
+		return state_port_find(d->base, d->number, &d->number, e);
+	}
 	err = state_port_find_in(d->base, d->number, &d->number, e);
 	snprintf(d->by_default, sizeof(d->by_default), "%s/%u", d->base,
 		 d->number);
-	d->path = d->by_default;
-	d->id_path = d->base;
 	return err;
 }
 

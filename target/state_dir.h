@@ -4,7 +4,8 @@
  * there by default (base/state_dir.h). The latter has the number of the target as its name
  * (state_port.h), since initiators know a target by its number, and two targets of one user
  * may serve the same volume. Their identifier is one: a volume that has none of its own is
- * the same disk behind each of them.
+ * the same disk behind each of them. If --state-dir has named the place of these directories
+ * before, what the target left there is used.
  *
  * What cannot be made is done without: the target serves, and promises nothing that needs
  * it. What is there has been promised: it is used, or the start fails.

@@ -15,6 +15,7 @@
 #include "base/directory.h"
 #include "base/number.h"
 #include "base/own_file.h"
+#include "target/scsi/target_id.h"
 
 #define STATE_PORT_MAX 65535
 
@@ -80,6 +81,34 @@ int state_port_find(const char *dir, unsigned int port,
 		return state_port_fail(err, dir, port, e);
 	*ret_number = number ? number : port;
 	return 0;
+}
+
+/* A version that kept no LUNs has left it. */
+static bool state_port_is_old(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool has_luns = false;
+
+	if (!list) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (!has_luns && (entry = readdir(list)))
+		has_luns = !strncmp(entry->d_name, "luns.", strlen("luns."));
+	closedir(list);
+	return !has_luns && target_id_has_volumes(dir);
+}
+
+bool state_port_is_known(const char *dir, unsigned int port)
+{
+	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && !state_port_has(fd, "", port) &&
+	       (state_port_has(fd, "luns.", port) ||
+		state_port_has(fd, "port.", port) || state_port_is_old(fd));
 }
 
 /* The number of the directory @name in @base, if its target had @port; else 0. What cannot be

@@ -12,6 +12,8 @@
 #ifndef TARGET_STATE_PORT_H
 #define TARGET_STATE_PORT_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 /*
@@ -22,9 +24,13 @@
 int state_port_find(const char *dir, unsigned int port,
 		    unsigned int *ret_number, struct error *e);
 
+/* Is @dir the state directory of such a target, and not the place of several ones, each with a
+ * number as its name? */
+bool state_port_is_known(const char *dir, unsigned int port);
+
 /*
- * The same, if the state directory is one of those in @base that have numbers as their names.
- * -EEXIST: several targets have listened on @port.
+ * The same as state_port_find(), if the state directory is one of those in @base that have
+ * numbers as their names. -EEXIST: several targets have listened on @port.
  */
 int state_port_find_in(const char *base, unsigned int port,
 		       unsigned int *ret_number, struct error *e);

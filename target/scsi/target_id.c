@@ -36,7 +36,7 @@ static bool target_id_is_of_volume(const char *name)
 	return len == 2 * SCSI_NAA_LEN && (!name[len] || name[len] == '.');
 }
 
-static bool target_id_has_volumes(int dir)
+bool target_id_has_volumes(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *files = fd < 0 ? NULL : fdopendir(fd);

@@ -35,10 +35,13 @@ struct target_id {
 int target_id_open(const char *state_dir, struct target_id *ret,
 		   struct error *e);
 
+/* True if the directory @dir has files of volumes. */
+bool target_id_has_volumes(int dir);
+
 /*
  * The identifier of the target port: a 64-bit hash (FNV-1a) of the text "rdma-block
- * target port ID:PORT", used twice, as id_ext and as ioc_guid. @port is the first one
- * that the target serves. Two targets with one ID have different identifiers, because
+ * target port ID:PORT", used twice, as id_ext and as ioc_guid. @port is the
+ * number of the target (state_port.h). Two targets with one ID have different identifiers, because
  * ib_srp refuses a second login to the same ones.
  */
 struct srp_port_id target_id_port(const char *id, uint16_t port);

@@ -271,7 +271,27 @@ if command -v rdma-ctl >/dev/null; then
 else
 	t_skip '... and when a target has moved to another port' 'no rdma-ctl here'
 fi
+# ---- the option goes, which named the directory that is the place by default
+rm -r "$STATE_DIRECTORY"
+mkdir "$STATE_DIRECTORY"
 at 0
+t_target_again -b "$T/a" -b "$T/b" --state-dir "$STATE_DIRECTORY"
+rdma-info "$URI" >/dev/null
+t_target_stop TERM
+t_target_again -b "$T/b"
+t_check 'LUNs stay without --state-dir if that named the place by default' luns_are '1:b'
+t_target_stop TERM
+rm -r "$STATE_DIRECTORY"
+mkdir "$STATE_DIRECTORY"
+: >"$STATE_DIRECTORY/$(printf %032x 1)" # of a version that kept no LUNs
+t_target_again -b "$T/a"
+t_check '... also of an earlier version' test -e "$STATE_DIRECTORY/luns.$T_PORT"
+t_target_stop TERM
+rm -r "$STATE_DIRECTORY"
+
+at 0
+t_target_again -b "$T/a" --listen "$second"
+t_target_stop TERM
 t_target_again -b "$T/a"
 at 2
 t_refused 'another target with such a port is told whose it is' \
