@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <liburing.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
