@@ -212,6 +212,91 @@ T_TEST(memory_that_no_device_in_use_takes_is_refused)
 	host_close(&h);
 }
 
+/* ---- devices that fail, or go and come ---- */
+
+static void end_all(struct host *h, struct t_end *server)
+{
+	t_end_close(server);
+	t_end_close(host_client(h));
+}
+
+T_TEST(a_device_that_has_failed_is_left_alone_until_it_comes_anew)
+{
+	struct t_end *servers[2];
+	struct t_end *client;
+	struct host h;
+
+	host_open(&h);
+	servers[0] = host_login(&h, 0);
+	servers[1] = host_login(&h, 1);
+	fake_event("fake1", IBV_EVENT_DEVICE_FATAL);
+	T_WAIT(h.w, servers[1]->closed && host_client(&h)->closed);
+	assert_int_equal(servers[1]->why.err, -EIO);
+	assert_int_equal(h.failures, 1);
+	assert_non_null(strstr(h.why, "fake1: failed: a fatal error"));
+	end_all(&h, servers[1]);
+	T_WAIT(h.w, fake_regions("fake1") == 0);
+	client = host_connect(&h, 1);
+	T_WAIT(h.w, client->closed);
+	assert_int_equal(client->why.err, -EIO);
+	assert_non_null(strstr(client->why.text, "fake1 has failed"));
+	t_end_close(client);
+	assert_int_equal(
+		host_read(&h, servers[0], &h.w->client_ends[0], &h.local), 0);
+	fake_list("fake1", false);
+	fake_list("fake1", true);
+	servers[1] = host_login(&h, 1);
+	assert_int_equal(host_read(&h, servers[1], host_client(&h), &h.local),
+			 0);
+	assert_int_equal(h.failures, 1);
+	host_close(&h);
+}
+
+/* A listener gets requests from such a device, and says why it takes none. */
+T_TEST(a_device_that_has_failed_accepts_nothing)
+{
+	struct xp_chan_params params = { .recv_cnt = 16 };
+	struct xp_chan *ch = NULL;
+	struct t_end *client;
+	struct error e = { 0 };
+	struct host h;
+
+	host_open(&h);
+	h.w->on_request = t_keep;
+	client = host_connect(&h, 1);
+	T_WAIT(h.w, h.w->request_cnt == 1);
+	fake_event("fake1", IBV_EVENT_DEVICE_FATAL);
+	T_WAIT(h.w, h.failures == 1 && client->closed);
+	assert_int_equal(
+		xp_accept(h.target, h.w->requests[0], &params, &ch, &e), -EIO);
+	assert_non_null(strstr(e.text, "fake1 has failed"));
+	fake_list("fake1", false);
+	fake_list("fake1", true);
+	host_close(&h);
+}
+
+T_TEST(a_device_that_is_removed_has_nothing_left_and_comes_back)
+{
+	struct t_end *servers[2];
+	struct host h;
+
+	host_open(&h);
+	servers[0] = host_login(&h, 0);
+	for (int i = 0; i < 3; i++) {
+		servers[1] = host_login(&h, 1);
+		fake_list("fake1", false);
+		T_WAIT(h.w, servers[1]->closed && host_client(&h)->closed);
+		assert_int_equal(servers[1]->why.err, -ENODEV);
+		end_all(&h, servers[1]);
+		T_WAIT(h.w, fake_regions("fake1") == 0);
+		fake_list("fake1", true);
+	}
+	assert_int_equal(
+		host_read(&h, servers[0], &h.w->client_ends[0], &h.local), 0);
+	assert_int_equal(h.failures, 0);
+	host_close(&h);
+}
+
 /* ---- queues ---- */
 
 static const struct queue_fault {

@@ -108,14 +108,15 @@ static const char *const call_names[FAKE_CALLS] = {
 
 static struct fv_device *device_new(const char *name)
 {
-	static unsigned int number;
+	static int number;
 	struct fv_device *dev = fv_zalloc(sizeof(*dev));
 
 	dev->base.node_type = IBV_NODE_CA;
 	dev->base.transport_type = IBV_TRANSPORT_IB;
 	snprintf(dev->base.name, sizeof(dev->base.name), "%s", name);
-	snprintf(dev->base.dev_name, sizeof(dev->base.dev_name), "fake%u",
-		 number++);
+	dev->number = number++;
+	snprintf(dev->base.dev_name, sizeof(dev->base.dev_name), "fake%d",
+		 dev->number);
 	dev->listed = true;
 	list_init(&dev->contexts);
 	list_add_tail(&devices, &dev->node);
@@ -314,6 +315,11 @@ FV_API void ibv_free_device_list(struct ibv_device **list)
 FV_API const char *ibv_get_device_name(struct ibv_device *dev)
 {
 	return dev->name;
+}
+
+FV_API int ibv_get_device_index(struct ibv_device *dev)
+{
+	return container_of(dev, struct fv_device, base)->number;
 }
 
 FV_API int ibv_fork_init(void)
@@ -919,5 +925,6 @@ FV_API void fake_list(const char *device, bool listed)
 {
 	pthread_mutex_lock(&fv_lock);
 	fv_device_list(device, listed);
+	fv_plug_tell();
 	pthread_mutex_unlock(&fv_lock);
 }

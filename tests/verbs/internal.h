@@ -71,6 +71,7 @@ void fv_events_purge(struct fv_events *q, const void *about);
 struct fv_device {
 	struct ibv_device base;
 	struct list node;
+	int number; /* of the kernel */
 	bool listed;
 	bool comes; /* it is new when a program looks */
 	bool lost;  /* by librdmacm; see fv_cm_removed() */
@@ -347,5 +348,7 @@ void fv_cm_removed(struct fv_device *dev);
 /* Reads FAKE_VERBS_AWAY, once, and has it watched. */
 void fv_plug_start(void);
 void fv_plug_changed(void);
+/* Sends uevents. */
+void fv_plug_tell(void);
 
 #endif

@@ -69,7 +69,7 @@ void fv_plug_start(void)
 
 /* ---- uevents ---- */
 
-static void uevents_send(void)
+void fv_plug_tell(void)
 {
 	static const char text[] = "SUBSYSTEM=infiniband_verbs";
 
@@ -90,7 +90,7 @@ void fv_plug_changed(void)
 	while (read(watch, events, sizeof(events)) > 0)
 		;
 	plug_read();
-	uevents_send();
+	fv_plug_tell();
 }
 
 static int uevents_open(int type)

@@ -134,11 +134,9 @@ int vb_chan_open(struct vb_chan *ch, struct error *e)
 	struct ibv_srq *srq = NULL;
 	int err;
 
-	if (ch->dev->state != VB_DEV_SERVING) {
-		error_set(e, -ENODEV, "device %s was removed",
-			  vb_dev_name(ch->dev));
-		return -ENODEV;
-	}
+	err = vb_dev_may(ch->dev, ch->accepting, e);
+	if (err)
+		return err;
 	strncpy(ch->base.device, vb_dev_name(ch->dev),
 		sizeof(ch->base.device) - 1);
 	ch->sends = ch->base.xp->cfg.send_depth + /* marker */ 1;
@@ -184,7 +182,7 @@ static int vb_qp_destroy(struct vb_chan *ch)
 {
 	int err = ch->qp ? vb_errno(ibv_destroy_qp(ch->qp)) : 0;
 
-	if (err && ch->dev->state == VB_DEV_SERVING)
+	if (err && (ch->dev->state == VB_DEV_SERVING || ch->dev->sick))
 		return err;
 	list_del(&ch->qpn_node);
 	if (ch->qp) {

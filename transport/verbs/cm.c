@@ -107,7 +107,7 @@ static bool cm_keep(struct vb_dev *dev, struct ibv_context *ctx)
 
 	while (i < VB_PINS_MAX && dev->pins[i])
 		i++;
-	if (ctx->device != dev->ctx->device || cm_has_pinned(dev, ctx) ||
+	if (ctx->device != dev->ibdev || cm_has_pinned(dev, ctx) ||
 	    i == VB_PINS_MAX)
 		return false;
 	dev->pins[i] = calloc(2, sizeof(dev->pins[i][0]));
@@ -123,7 +123,7 @@ bool vb_cm_pin(struct vb_dev *dev)
 	bool known = false;
 
 	for (unsigned int i = 0; all && all[i]; i++) {
-		known = known || all[i]->device == dev->ctx->device;
+		known = known || all[i]->device == dev->ibdev;
 		if (!cm_keep(dev, all[i]))
 			all[others++] = all[i];
 	}
@@ -168,21 +168,15 @@ void vb_cm_unpin(struct vb_dev *dev)
 static void cm_address_resolved(struct vb_chan *ch)
 {
 	struct rdma_cm_id *id = ch->cm.id;
+	struct error e;
 
 	xp_addr_text(rdma_get_local_addr(id), ch->base.local,
 		     sizeof(ch->base.local));
-	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), id->verbs));
-	if (!ch->dev && id->verbs)
-		xp_core_fail(&ch->base, -ENODEV, "device %s cannot be used",
-			     ibv_get_device_name(id->verbs->device));
-	else if (!ch->dev)
-		xp_core_fail(&ch->base, -ENODEV,
-			     "librdmacm does not find the device of %s "
-			     "(versions before 52 may lose one): try again, "
-			     "or start this program again",
-			     ch->base.local);
-	if (!ch->dev)
+	vb_dev_bind(ch, vb_dev_for(vb_chan_xp(ch), id, ch->accepting, &e));
+	if (!ch->dev) {
+		xp_core_fail(&ch->base, e.err, "%s", e.text);
 		return;
+	}
 	if (ch->has_path
 		    ? rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
 				      &ch->path, sizeof(ch->path))
@@ -563,24 +557,6 @@ static int cm_accept_answer(struct vb_chan *ch, const struct xp_chan_params *p)
 	return err;
 }
 
-static int cm_accept_device(struct vb_chan *ch, struct error *e)
-{
-	vb_dev_bind(ch, vb_dev_find(vb_chan_xp(ch), ch->cm.id->verbs));
-	if (!ch->dev) {
-		error_set(e, -ENODEV, "the RDMA device cannot be used");
-		return -ENODEV;
-	}
-	if (ch->dev->iwarp) {
-		error_set(e, -EOPNOTSUPP,
-			  "%s is an iWARP device: RDMA READ there needs "
-			  "memory that the peer may write, which a target "
-			  "does not grant",
-			  vb_dev_name(ch->dev));
-		return -EOPNOTSUPP;
-	}
-	return 0;
-}
-
 /* How many READs this side may have outstanding: as many as the peer answers.
  * With none, READs would hang for ever without an error. */
 static uint8_t cm_accept_depth(const struct vb_request *req,
@@ -599,9 +575,10 @@ static int cm_accept_on(struct vb_chan *ch, struct vb_request *req,
 	struct reactor *r = ch->base.xp->cfg.reactor;
 	int err;
 
-	err = cm_accept_device(ch, e);
-	if (err)
-		return err;
+	vb_dev_bind(ch,
+		    vb_dev_for(vb_chan_xp(ch), ch->cm.id, ch->accepting, e));
+	if (!ch->dev)
+		return e->err;
 	if (req->dead) {
 		vb_chan_doom(ch, -ECONNABORTED);
 		return 0;

@@ -97,13 +97,21 @@ static void verbs_dev_chan_event(struct vb_chan *ch, enum ibv_event_type type)
 	}
 }
 
+static void vb_dev_end(struct vb_dev *dev, int err, const char *text);
+
 static void vb_dev_event(struct vb_dev *dev, enum ibv_event_type type)
 {
 	if (type != IBV_EVENT_DEVICE_FATAL)
 		return; /* ports and addresses come and go; connections may live */
 	/* Also when it is unplugged. */
 	vb_plug_look(dev->vx, NULL);
-	vb_dev_fail(dev, NULL, -EIO, "failed");
+	if (dev->state != VB_DEV_SERVING)
+		return;
+	dev->sick = true;
+	vb_plug_failed(dev,
+		       "failed: a fatal error: its connections end, and it "
+		       "is not used until it is added anew");
+	vb_dev_end(dev, -EIO, "failed");
 }
 
 static void vb_pool_end(struct vb_pool *p);
@@ -331,6 +339,8 @@ static struct vb_dev *vb_dev_new(struct vb_xp *vx, struct ibv_device *ibdev)
 		return NULL;
 	dev->vx = vx;
 	dev->index = slot;
+	dev->ibdev = ibdev;
+	dev->number = ibv_get_device_index(ibdev);
 	dev->iwarp = ibdev->transport_type == IBV_TRANSPORT_IWARP;
 	snprintf(dev->name, sizeof(dev->name), "%s",
 		 ibv_get_device_name(ibdev));
@@ -386,14 +396,26 @@ int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e)
 
 /* ---- devices that leave ---- */
 
-void vb_dev_leave(struct vb_dev *dev)
+static void vb_dev_end(struct vb_dev *dev, int err, const char *text)
 {
 	struct vb_xp *vx = dev->vx;
 
 	dev->state = VB_DEV_LEAVING;
 	vx->leaving++;
-	vb_dev_fail(dev, NULL, -ENODEV, "was removed");
+	vb_dev_fail(dev, NULL, err, text);
 	vb_chan_hurry_all(vx);
+}
+
+void vb_dev_leave(struct vb_dev *dev)
+{
+	vb_dev_end(dev, -ENODEV, "was removed");
+}
+
+void vb_dev_removed(struct vb_dev *dev)
+{
+	dev->sick = false;
+	if (dev->state == VB_DEV_GONE)
+		vb_cm_cut(dev);
 }
 
 /* Have the users freed and released everything of the device? */
@@ -405,7 +427,7 @@ static bool vb_dev_is_let_go(const struct vb_dev *dev)
 		if (container_of(it, struct vb_pool, node)->shared.going_round)
 			return false;
 	}
-	return dev->chans == 0;
+	return dev->chans == 0 && !dev->sick;
 }
 
 void vb_dev_reap(struct vb_xp *vx)
@@ -415,7 +437,10 @@ void vb_dev_reap(struct vb_xp *vx)
 	vb_for_each_dev(dev, vx, slot) {
 		if (dev->state == VB_DEV_LEAVING && dev->qps == 0) {
 			vb_dev_close_context(dev);
-			vb_cm_cut(dev);
+			/* One that is sick still gets requests, with an
+			 * answer. */
+			if (!dev->sick)
+				vb_cm_cut(dev);
 			dev->state = VB_DEV_GONE;
 		}
 		if (dev->state == VB_DEV_GONE && vb_dev_is_let_go(dev))
@@ -432,30 +457,73 @@ void vb_dev_bind(struct vb_chan *ch, struct vb_dev *dev)
 	ch->dev = dev;
 }
 
-static struct vb_dev *verbs_dev_find(const struct vb_xp *vx,
-				     const struct ibv_device *d)
+/* ---- the door ---- */
+
+bool vb_dev_is(const struct vb_dev *dev, struct ibv_device *ibdev)
 {
+	return dev->ibdev == ibdev &&
+	       dev->number == ibv_get_device_index(ibdev);
+}
+
+int vb_dev_may(const struct vb_dev *dev, bool accepting, struct error *e)
+{
+	if (dev->sick)
+		return error_set(e, -EIO,
+				 "device %s has failed, and is not used until "
+				 "it is added anew",
+				 vb_dev_name(dev));
+	if (dev->state != VB_DEV_SERVING)
+		return error_set(e, -ENODEV, "device %s was removed",
+				 vb_dev_name(dev));
+	if (dev->iwarp && accepting)
+		return error_set(e, -EOPNOTSUPP,
+				 "%s is an iWARP device: RDMA READ there needs "
+				 "memory that the peer may write, which a "
+				 "target does not grant",
+				 vb_dev_name(dev));
+	return 0;
+}
+
+/* The one in use, if there is one, else one that was. */
+static struct vb_dev *verbs_dev_find(const struct vb_xp *vx,
+				     struct ibv_device *ibdev)
+{
+	struct vb_dev *found = NULL;
 	struct vb_dev *dev;
 
 	vb_for_each_dev(dev, vx, slot) {
-		if (dev->state == VB_DEV_SERVING && dev->ctx->device == d)
-			return dev;
+		if (vb_dev_is(dev, ibdev) &&
+		    (!found || dev->state == VB_DEV_SERVING))
+			found = dev;
 	}
-	return NULL;
+	return found;
 }
 
-struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx)
+struct vb_dev *vb_dev_for(struct vb_xp *vx, const struct rdma_cm_id *id,
+			  bool accepting, struct error *e)
 {
+	struct ibv_device *ibdev = id->verbs ? id->verbs->device : NULL;
 	struct vb_dev *dev;
 
-	if (!ctx)
+	if (!ibdev) {
+		error_set(e, -ENODEV,
+			  "librdmacm does not find the device (versions before "
+			  "52 may lose one): try again, or start this program "
+			  "again");
 		return NULL;
-	dev = verbs_dev_find(vx, ctx->device);
+	}
+	dev = verbs_dev_find(vx, ibdev);
+	if (!dev || dev->state != VB_DEV_SERVING) {
+		/* The connection manager may be quicker than the uevent. */
+		vb_plug_look(vx, e);
+		dev = verbs_dev_find(vx, ibdev);
+	}
 	if (dev)
-		return dev;
-	/* The connection manager may be quicker than the uevent. */
-	vb_plug_look(vx, NULL);
-	return verbs_dev_find(vx, ctx->device);
+		return vb_dev_may(dev, accepting, e) ? NULL : dev;
+	if (strcmp(vx->unusable, ibv_get_device_name(ibdev)) != 0)
+		error_set(e, -ENODEV, "device %s was removed",
+			  ibv_get_device_name(ibdev));
+	return NULL;
 }
 
 /* ---- pools ---- */

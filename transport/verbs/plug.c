@@ -42,10 +42,10 @@ void vb_plug_failed(const struct vb_dev *dev, const char *why)
 /* ---- looking ---- */
 
 static bool vb_plug_is_listed(struct ibv_device *const *list, int cnt,
-			      const struct ibv_device *d)
+			      const struct vb_dev *dev)
 {
 	for (int i = 0; i < cnt; i++) {
-		if (list[i] == d)
+		if (vb_dev_is(dev, list[i]))
 			return true;
 	}
 	return false;
@@ -57,20 +57,22 @@ static void vb_plug_find_gone(struct vb_xp *vx, struct ibv_device *const *list,
 	struct vb_dev *dev;
 
 	vb_for_each_dev(dev, vx, slot) {
-		if (dev->state != VB_DEV_SERVING ||
-		    vb_plug_is_listed(list, cnt, dev->ctx->device))
+		if (!vb_dev_is_known(dev) || vb_plug_is_listed(list, cnt, dev))
 			continue;
-		vb_dev_leave(dev);
+		if (dev->sick)
+			vb_dev_removed(dev);
+		else
+			vb_dev_leave(dev);
 		verbs_plug_tell(vx, XP_DEVICE_GONE, dev->name, "");
 	}
 }
 
-static bool vb_plug_is_open(const struct vb_xp *vx, const struct ibv_device *d)
+static bool vb_plug_has(const struct vb_xp *vx, struct ibv_device *d)
 {
 	struct vb_dev *dev;
 
 	vb_for_each_dev(dev, vx, slot) {
-		if (dev->state == VB_DEV_SERVING && dev->ctx->device == d)
+		if (vb_dev_is_known(dev) && vb_dev_is(dev, d))
 			return true;
 	}
 	return false;
@@ -95,7 +97,7 @@ static bool vb_plug_find_come(struct vb_xp *vx, struct ibv_device *const *list,
 	for (int i = 0; i < cnt; i++) {
 		const char *name = ibv_get_device_name(list[i]);
 
-		if (vb_plug_is_open(vx, list[i]))
+		if (vb_plug_has(vx, list[i]))
 			continue;
 		if (vb_dev_open(vx, list[i], e)) {
 			vb_plug_report_unusable(vx, name, e->text);
@@ -113,7 +115,7 @@ static bool vb_plug_is_there(const struct vb_dev *dev)
 {
 	int cnt = 0;
 	struct ibv_device **list = ibv_get_device_list(&cnt);
-	bool there = list && vb_plug_is_listed(list, cnt, dev->ctx->device);
+	bool there = list && vb_plug_is_listed(list, cnt, dev);
 
 	if (list)
 		ibv_free_device_list(list);
@@ -126,7 +128,7 @@ static void vb_plug_pin(struct vb_xp *vx)
 	bool lost;
 
 	vb_for_each_dev(dev, vx, slot) {
-		if (dev->state != VB_DEV_SERVING)
+		if (!vb_dev_is_known(dev))
 			continue;
 		lost = !vb_cm_pin(dev) && vb_plug_is_there(dev);
 		if (lost && !dev->lost)

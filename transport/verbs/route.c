@@ -237,7 +237,7 @@ int vb_route_check_request(const struct rdma_cm_id *id,
 {
 	struct xp_negotiated has;
 
-	/* A target refuses iWARP in any case (cm_accept_device()). */
+	/* A target refuses iWARP in any case (vb_dev_may()). */
 	if (!xp_route_fabric_key(want) || !route_of_path(id, &has))
 		return 0;
 	return route_check_accepting(id, want, has.pkey, e);

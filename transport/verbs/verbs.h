@@ -170,6 +170,9 @@ enum vb_last_wqe {
  *   GONE     the context is closed, with all queues, memory regions and
  *            protection domains. The struct stays until the users have freed
  *            their channels and released their IUs
+ *
+ * A device that is sick has reported a fatal error. It leaves, although it is
+ * still listed, and its struct stays as long as that: so nobody opens it again.
  */
 enum vb_dev_state {
 	VB_DEV_SERVING,
@@ -184,6 +187,11 @@ struct vb_dev {
 	struct vb_xp *vx;
 	enum vb_dev_state state;
 	unsigned int index; /* in vx->devs and vb_mr.mrs */
+	bool sick;
+	/* Which it is: its memory may be another one's when it is no longer
+	 * listed, but the kernel gives no number twice. */
+	const struct ibv_device *ibdev;
+	int number;
 	char name[IBV_SYSFS_NAME_MAX];
 	unsigned int chans; /* channels that point to it */
 	unsigned int qps;
@@ -204,19 +212,35 @@ struct vb_dev {
 	struct list by_qpn[VB_QPN_BUCKETS]; /* vb_chan.qpn_node */
 };
 
+/* Has the kernel it, as far as we know? */
+static inline bool vb_dev_is_known(const struct vb_dev *dev)
+{
+	return dev->state == VB_DEV_SERVING || dev->sick;
+}
+
 /* Opens @ibdev. On failure nothing is left. */
 int vb_dev_open(struct vb_xp *vx, struct ibv_device *ibdev, struct error *e);
+/* Is it @ibdev? */
+bool vb_dev_is(const struct vb_dev *dev, struct ibv_device *ibdev);
 /* Begins the end of a device that the kernel removes: fails its channels. */
 void vb_dev_leave(struct vb_dev *dev);
+/* The kernel has removed one that was sick. */
+void vb_dev_removed(struct vb_dev *dev);
 /* Continues the end of all devices that leave, as far as possible now. */
 void vb_dev_reap(struct vb_xp *vx);
 /* Closes and frees it. No channel may be left. */
 void vb_dev_free(struct vb_dev *dev);
 /* @dev or NULL becomes the device of @ch. */
 void vb_dev_bind(struct vb_chan *ch, struct vb_dev *dev);
-/* Our device for the hardware of librdmacm's @ctx, which may have come just
- * now; NULL: none that is SERVING. */
-struct vb_dev *vb_dev_find(struct vb_xp *vx, struct ibv_context *ctx);
+/*
+ * The door: may @dev be used for a new connection, which this side accepts or not?
+ * 0, or -ENODEV, -EIO or -EOPNOTSUPP and @e.
+ */
+int vb_dev_may(const struct vb_dev *dev, bool accepting, struct error *e);
+/* Our device for that of @id, which may have come just now, and passed the door.
+ * NULL and @e: there is none. */
+struct vb_dev *vb_dev_for(struct vb_xp *vx, const struct rdma_cm_id *id,
+			  bool accepting, struct error *e);
 const char *vb_dev_name(const struct vb_dev *dev);
 struct vb_chan *vb_dev_chan(struct vb_dev *dev, uint32_t qpn);
 void vb_dev_add_chan(struct vb_dev *dev, struct vb_chan *ch);
