@@ -102,6 +102,11 @@ static void server_device_changed(void *user, enum xp_device_change change,
 	case XP_DEVICE_LISTENS:
 		log_notice("listening on %s over RDMA now", name);
 		break;
+	case XP_DEVICE_DEAF:
+		log_warn("not listening on %s over RDMA any more: no device "
+			 "has the address now; waiting for it",
+			 name);
+		break;
 	}
 }
 

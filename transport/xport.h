@@ -74,6 +74,7 @@ enum xp_device_change {
 	XP_DEVICE_UNUSABLE, /* it has come, but cannot be used; see @why */
 	XP_DEVICE_FAILED,   /* a part of it; @why says what, and what follows */
 	XP_DEVICE_LISTENS,  /* the instance listens on address @name */
+	XP_DEVICE_DEAF,	    /* not any more: no device has the address now */
 };
 
 /* Devices round the length of a queue up to a power of two. These entries, the

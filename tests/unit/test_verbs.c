@@ -21,7 +21,10 @@ static const char *const addrs[] = { "127.0.0.1", "127.0.0.2" };
 struct host {
 	struct t_world *w;
 	struct xp *target;
-	unsigned int failures; /* of queues, as it was told */
+	unsigned int failures; /* as it was told */
+	unsigned int listens;
+	unsigned int deaf;
+	unsigned int requests; /* of the listener of on_moving() */
 	char why[ERROR_TEXT_SIZE];
 	struct t_mem local;  /* the target's */
 	struct t_mem remote; /* the initiator's */
@@ -32,6 +35,8 @@ static void on_device(void *user, enum xp_device_change change,
 {
 	struct host *h = user;
 
+	h->listens += change == XP_DEVICE_LISTENS;
+	h->deaf += change == XP_DEVICE_DEAF;
 	if (change != XP_DEVICE_FAILED)
 		return;
 	h->failures++;
@@ -294,6 +299,84 @@ T_TEST(a_device_that_is_removed_has_nothing_left_and_comes_back)
 	assert_int_equal(
 		host_read(&h, servers[0], &h.w->client_ends[0], &h.local), 0);
 	assert_int_equal(h.failures, 0);
+	host_close(&h);
+}
+
+/* ---- addresses that move ---- */
+
+#define MOVING "127.0.0.3" /* on fake1 at the beginning */
+
+static void on_moving(struct xp_conn_request *req)
+{
+	struct host *h = req->user;
+
+	h->requests++;
+	xp_reject(req, NULL, 0);
+}
+
+static struct sockaddr_in moving_listen(struct host *h,
+					struct xp_listener **ret_listener)
+{
+	struct sockaddr_in addr = t_free_addr();
+	struct error e;
+
+	inet_pton(AF_INET, MOVING, &addr.sin_addr);
+	if (xp_listen(h->target, (struct sockaddr *)&addr, sizeof(addr),
+		      on_moving, h, ret_listener, &e))
+		fail_msg("does not listen: %s", e.text);
+	return addr;
+}
+
+/* A login there reaches the target. */
+static void moving_reach(struct host *h, const struct sockaddr_in *addr)
+{
+	unsigned int before = h->requests;
+	struct t_end *client = t_connect_to(h->w, addr, NULL);
+
+	T_WAIT(h->w, client->closed);
+	assert_int_equal(h->requests, before + 1);
+	t_end_close(client);
+}
+
+T_TEST(a_listener_follows_its_address)
+{
+	struct xp_listener *listener;
+	struct sockaddr_in addr;
+	struct host h;
+
+	host_open(&h);
+	addr = moving_listen(&h, &listener);
+	moving_reach(&h, &addr);
+	fake_move(MOVING, "fake0");
+	T_WAIT(h.w, h.listens == 1);
+	moving_reach(&h, &addr);
+	fake_move(MOVING, NULL);
+	T_WAIT(h.w, h.deaf == 1);
+	fake_move(MOVING, "fake1");
+	T_WAIT(h.w, h.listens == 2);
+	moving_reach(&h, &addr);
+	/* What does not concern it changes nothing. */
+	fake_event("fake1", IBV_EVENT_GID_CHANGE);
+	fake_event("fake0", IBV_EVENT_PORT_ACTIVE);
+	moving_reach(&h, &addr);
+	assert_int_equal(h.listens, 2);
+	xp_unlisten(listener);
+	host_close(&h);
+}
+
+/* The kernel says that a bond uses another interface. */
+T_TEST(a_listener_begins_anew_when_its_interface_changes)
+{
+	struct xp_listener *listener;
+	struct sockaddr_in addr;
+	struct host h;
+
+	host_open(&h);
+	addr = moving_listen(&h, &listener);
+	fake_cm_event("fake1", RDMA_CM_EVENT_ADDR_CHANGE);
+	T_WAIT(h.w, h.listens == 1);
+	moving_reach(&h, &addr);
+	xp_unlisten(listener);
 	host_close(&h);
 }
 

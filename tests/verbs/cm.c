@@ -437,15 +437,20 @@ static bool are_far_apart(const struct fv_device *a, const struct fv_device *b)
 
 void fv_cm_removed(struct fv_device *dev)
 {
-	struct list *it;
-
 	for (struct fv_device *d = NULL; (d = fv_device_next(d));)
 		d->lost |= are_far_apart(d, dev);
+	fv_cm_event(dev, RDMA_CM_EVENT_DEVICE_REMOVAL);
+}
+
+void fv_cm_event(const struct fv_device *dev, enum rdma_cm_event_type type)
+{
+	struct list *it;
+
 	list_for_each(it, &ids) {
 		struct fv_id *id = container_of(it, struct fv_id, node);
 
 		if (id->base.verbs && id->base.verbs == dev->cm_context)
-			id_event(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+			id_event(id, type, 0);
 	}
 }
 
@@ -867,9 +872,11 @@ static void cm_requested(struct fv_conn *conn, const struct fv_cm_data *req)
 	id->state = ID_REQUESTED;
 	id->conn = conn;
 	conn->id = id;
-	/* The program does not learn of it. */
+	/* librdmacm has lost the device, or the listener is on the one that had the
+	 * address: the program does not learn of it. */
 	if (!id_set_device(id,
-			   fv_device_at((const struct sockaddr *)&req->dst))) {
+			   fv_device_at((const struct sockaddr *)&req->dst)) ||
+	    (listener->base.verbs && listener->base.verbs != id->base.verbs)) {
 		id_free(id);
 		return;
 	}

@@ -921,6 +921,51 @@ void fv_devices_each(void (*each)(struct fv_device *dev, void *arg), void *arg)
 	}
 }
 
+static bool addr_is(const struct sockaddr_storage *addr, const char *text)
+{
+	char buf[INET6_ADDRSTRLEN];
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	const struct sockaddr_in *in = (const void *)addr;
+	const void *from = addr->ss_family == AF_INET
+				   ? (const void *)&in->sin_addr
+				   : (const void *)&in6->sin6_addr;
+
+	return strcmp(inet_ntop(addr->ss_family, from, buf, sizeof(buf)),
+		      text) == 0;
+}
+
+static void device_drop_addr(struct fv_device *dev, const char *text)
+{
+	for (unsigned int i = 0; i < dev->addr_cnt; i++) {
+		if (!addr_is(&dev->addrs[i], text))
+			continue;
+		dev->addrs[i] = dev->addrs[--dev->addr_cnt];
+		device_event(dev, IBV_EVENT_GID_CHANGE);
+	}
+}
+
+FV_API void fake_move(const char *addr, const char *to)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	snprintf(text, sizeof(text), "%s", addr);
+	pthread_mutex_lock(&fv_lock);
+	for (struct fv_device *d = NULL; (d = fv_device_next(d));)
+		device_drop_addr(d, addr);
+	if (to) {
+		device_read_addrs(device_named(to), text);
+		device_event(device_named(to), IBV_EVENT_GID_CHANGE);
+	}
+	pthread_mutex_unlock(&fv_lock);
+}
+
+FV_API void fake_cm_event(const char *device, enum rdma_cm_event_type type)
+{
+	pthread_mutex_lock(&fv_lock);
+	fv_cm_event(device_named(device), type);
+	pthread_mutex_unlock(&fv_lock);
+}
+
 FV_API void fake_list(const char *device, bool listed)
 {
 	pthread_mutex_lock(&fv_lock);

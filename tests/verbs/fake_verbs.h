@@ -29,6 +29,7 @@
 #define TESTS_VERBS_FAKE_VERBS_H
 
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
 enum fake_call {
@@ -55,6 +56,11 @@ void fake_event(const char *device, enum ibv_event_type type);
 /* An error of each completion queue of the device: its event, and the queue
  * delivers nothing more. */
 void fake_cq_error(const char *device);
+/* The address moves to device @to; NULL: it is on none. Each device that changes
+ * sends GID_CHANGE. */
+void fake_move(const char *addr, const char *to);
+/* Sends an event of the connection manager to each cm_id that has the device. */
+void fake_cm_event(const char *device, enum rdma_cm_event_type type);
 /* The device is removed, or a new one of this name comes. */
 void fake_list(const char *device, bool listed);
 

@@ -343,6 +343,7 @@ void fv_cm_take(struct fv_conn *conn, int type, const struct fv_cm_data *data);
  */
 void fv_cm_removed(struct fv_device *dev);
 
+void fv_cm_event(const struct fv_device *dev, enum rdma_cm_event_type type);
 /* ---- plugging (plug.c) ---- */
 
 /* Reads FAKE_VERBS_AWAY, once, and has it watched. */

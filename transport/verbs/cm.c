@@ -443,6 +443,11 @@ static void listener_event(struct vb_listener *l, struct rdma_cm_id *id,
 {
 	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST)
 		cm_requested(l, id, ev);
+	/* A bond has gone to another interface, maybe of another device. */
+	if (ev->type == RDMA_CM_EVENT_ADDR_CHANGE) {
+		vb_listener_renew(l);
+		vb_listen_again(container_of(l->base.xp, struct vb_xp, base));
+	}
 	if (ev->type != RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return;
 	/* Its address was on that device; a wildcard's is on none. */
@@ -463,7 +468,7 @@ static void cm_handle_event(struct vb_xp *vx, struct rdma_cm_event *event)
 	/* A request may be on its way to another reactor, which takes it away
 	 * from us only when this event has been acknowledged. */
 	kind = ev.cm->kind;
-	if (kind == VB_CM_REQUEST)
+	if (kind == VB_CM_REQUEST && ev.type != RDMA_CM_EVENT_ADDR_CHANGE)
 		container_of(ev.cm, struct vb_request, cm)->dead = true;
 	rdma_ack_cm_event(event);
 	switch (kind) {

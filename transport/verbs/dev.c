@@ -101,8 +101,11 @@ static void vb_dev_end(struct vb_dev *dev, int err, const char *text);
 
 static void vb_dev_event(struct vb_dev *dev, enum ibv_event_type type)
 {
+	/* Ports and addresses come and go; connections may live. */
+	if (type == IBV_EVENT_GID_CHANGE || type == IBV_EVENT_PORT_ACTIVE)
+		vb_listen_follow(dev->vx);
 	if (type != IBV_EVENT_DEVICE_FATAL)
-		return; /* ports and addresses come and go; connections may live */
+		return;
 	/* Also when it is unplugged. */
 	vb_plug_look(dev->vx, NULL);
 	if (dev->state != VB_DEV_SERVING)

@@ -175,14 +175,15 @@ void vb_unlisten(struct xp_listener *base)
 
 /* ---- listeners that wait for a device ---- */
 
-static void listener_report(const struct vb_xp *vx, const struct vb_listener *l)
+static void listener_report(const struct vb_xp *vx, const struct vb_listener *l,
+			    enum xp_device_change change)
 {
 	const struct xp_config *cfg = &vx->base.cfg;
 	char text[64];
 
 	xp_addr_text((const struct sockaddr *)&l->addr, text, sizeof(text));
 	if (cfg->device)
-		cfg->device(cfg->device_user, XP_DEVICE_LISTENS, text, "");
+		cfg->device(cfg->device_user, change, text, "");
 }
 
 static void listener_start_all(struct vb_xp *vx)
@@ -199,7 +200,7 @@ static void listener_start_all(struct vb_xp *vx)
 		if (listener_start(vx, l))
 			waiting = true;
 		else
-			listener_report(vx, l);
+			listener_report(vx, l, XP_DEVICE_LISTENS);
 	}
 	if (!waiting)
 		return;
@@ -221,6 +222,61 @@ void vb_listen_again(struct vb_xp *vx)
 		return; /* when the first device comes */
 	vx->listen_pause_ms = LISTEN_PAUSE_MS;
 	listener_start_all(vx);
+}
+
+/* ---- listeners whose address moves ---- */
+
+/* The kernel binds a listener to the device that has its address, for good. */
+static bool listener_has_moved(const struct vb_xp *vx,
+			       const struct vb_listener *l)
+{
+	const struct rdma_cm_id *id = l->cm.id;
+	struct sockaddr_storage addr = l->addr;
+	struct rdma_cm_id *probe;
+	bool moved;
+
+	if (listener_is_any((struct sockaddr *)&addr) ||
+	    rdma_create_id(vx->cm, &probe, NULL, RDMA_PS_TCP))
+		return false;
+	/* It has the same place in both families. */
+	((struct sockaddr_in *)&addr)->sin_port = 0;
+	if (rdma_bind_addr(probe, (struct sockaddr *)&addr))
+		moved = errno == EADDRNOTAVAIL || errno == ENODEV;
+	else if (id->verbs && probe->verbs)
+		moved = id->verbs->device != probe->verbs->device ||
+			id->port_num != probe->port_num;
+	else
+		moved = id->verbs != probe->verbs;
+	rdma_destroy_id(probe);
+	return moved;
+}
+
+void vb_listener_renew(struct vb_listener *l)
+{
+	struct vb_xp *vx = container_of(l->base.xp, struct vb_xp, base);
+
+	rdma_destroy_id(l->cm.id);
+	l->cm.id = NULL;
+	if (listener_start(vx, l) == 0)
+		listener_report(vx, l, XP_DEVICE_LISTENS);
+	else
+		listener_report(vx, l, XP_DEVICE_DEAF);
+}
+
+void vb_listen_follow(struct vb_xp *vx)
+{
+	struct list *it;
+
+	if (list_empty(&vx->listeners) || !vx->cm)
+		return;
+	list_for_each(it, &vx->listeners) {
+		struct vb_listener *l =
+			container_of(it, struct vb_listener, node);
+
+		if (l->cm.id && listener_has_moved(vx, l))
+			vb_listener_renew(l);
+	}
+	vb_listen_again(vx);
 }
 
 void vb_listen_init(struct vb_xp *vx)

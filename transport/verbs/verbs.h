@@ -574,6 +574,11 @@ struct vb_listener {
 void vb_listen_init(struct vb_xp *vx);
 /* Listeners that wait for a device try again, now and later. */
 void vb_listen_again(struct vb_xp *vx);
+/* Addresses may have moved: listeners go to the devices that have theirs now. Those
+ * whose address is on none wait. */
+void vb_listen_follow(struct vb_xp *vx);
+/* Begins anew, or waits. */
+void vb_listener_renew(struct vb_listener *l);
 
 int vb_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	      void (*requested)(struct xp_conn_request *req), void *user,
