@@ -71,6 +71,10 @@ static bool target_option_listen(void *options, const struct option_row *row,
 		return error_refuse(e, "more than 16 addresses");
 	if (xp_uri_parse(value, uri, e))
 		return false;
+	if (uri->route.has_tos || uri->route.ack_timeout)
+		return error_refuse(e, "tos and ack-timeout are not possible "
+				       "here: the initiator chooses the type "
+				       "of service of both directions");
 	if (*uri->route.source || uri->route.has_gid)
 		return error_refuse(e, "source and gid are not possible here: "
 				       "the address chooses the GID");

@@ -17,7 +17,11 @@ const char *xp_route_fabric_key(const struct xp_route *want)
 		return "gid";
 	if (want->has_pkey)
 		return "pkey";
-	return want->has_sl ? "sl" : NULL;
+	if (want->has_sl)
+		return "sl";
+	if (want->has_tos)
+		return "tos";
+	return want->ack_timeout ? "ack-timeout" : NULL;
 }
 
 bool xp_route_same(const struct xp_route *one, const struct xp_route *two)
@@ -91,10 +95,13 @@ const char *xp_negotiated_text(const struct xp_negotiated *n,
 			       char buf[XP_NEGOTIATED_TEXT_SIZE])
 {
 	char gid[XP_GID_TEXT_SIZE];
+	char tos[16] = "";
 
+	if (n->tos)
+		snprintf(tos, sizeof(tos), ", ToS %u", n->tos);
 	snprintf(buf, XP_NEGOTIATED_TEXT_SIZE,
-		 "MTU %u of %u, READ depth %u, P_Key 0x%04x, SL %u, GID %s",
-		 n->mtu, n->port_mtu, n->read_depth, n->pkey, n->sl,
+		 "MTU %u of %u, READ depth %u, P_Key 0x%04x, SL %u%s, GID %s",
+		 n->mtu, n->port_mtu, n->read_depth, n->pkey, n->sl, tos,
 		 xp_gid_text(n->gid, gid));
 	return buf;
 }

@@ -8,6 +8,9 @@
  *   gid      the GID of this side; without a source, it chooses the source
  *   pkey     the partition. RDMA CM takes it from the interface of the source.
  *   sl       the service level
+ *   tos      the type of service: the traffic class of RoCE v2, whose upper six bits
+ *            are the DSCP. The target sends with that of the request.
+ *   ack_timeout  how long a packet of this side waits for its acknowledgement
  *
  * Thread: any.
  */
@@ -31,6 +34,9 @@ struct xp_route {
 	uint16_t pkey;
 	bool has_sl;
 	uint8_t sl; /* 0 to 15 */
+	bool has_tos;
+	uint8_t tos;
+	uint8_t ack_timeout; /* 4.096 us * 2^N; 0: the fabric decides */
 };
 
 /* What both sides have agreed on, for RDMA. */
@@ -40,10 +46,12 @@ struct xp_negotiated {
 	unsigned int read_depth; /* READs of the target at a time */
 	uint8_t gid[XP_GID_LEN]; /* ours */
 	uint16_t pkey;
-	uint8_t sl; /* with which this side sends */
+	uint8_t sl;  /* with which this side sends */
+	uint8_t tos; /* the same; 0 on a fabric whose packets have none */
+	uint8_t ack_timeout;
 };
 
-/* Which of the keys gid, pkey and sl is set, which only fabrics with GIDs have; NULL:
+/* Which of the keys is set that only fabrics with GIDs have, all but source; NULL:
  * none. */
 const char *xp_route_fabric_key(const struct xp_route *want);
 

@@ -458,22 +458,42 @@ static int uri_parse_pkey(struct uri_parser *ps, struct uri_span value)
 	return 0;
 }
 
+/* From @least to @most, which is at most 255. */
+static int uri_parse_number(struct uri_parser *ps, const char *key,
+			    struct uri_span value, unsigned int least,
+			    unsigned int most, uint8_t *ret)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < value.len && n <= most; i++)
+		n = uri_is_digit(value.p[i])
+			    ? 10 * n + (unsigned int)(value.p[i] - '0')
+			    : most + 1;
+	if (!value.len || n < least || n > most)
+		return error_set(ps->e, -EINVAL,
+				 "%s '%.*s' is not between %u and %u", key,
+				 SPAN_ARG(value), least, most);
+	*ret = (uint8_t)n;
+	return 0;
+}
+
 static int uri_parse_sl(struct uri_parser *ps, struct uri_span value)
 {
-	struct xp_route *route = &ps->uri.route;
-	unsigned int sl = 0;
+	ps->uri.route.has_sl = true;
+	return uri_parse_number(ps, "sl", value, 0, 15, &ps->uri.route.sl);
+}
 
-	for (size_t i = 0; i < value.len && sl < 16; i++)
-		sl = uri_is_digit(value.p[i])
-			     ? 10 * sl + (unsigned int)(value.p[i] - '0')
-			     : 16;
-	if (!value.len || sl > 15)
-		return error_set(ps->e, -EINVAL,
-				 "sl '%.*s' is not between 0 and 15",
-				 SPAN_ARG(value));
-	route->has_sl = true;
-	route->sl = (uint8_t)sl;
-	return 0;
+static int uri_parse_tos(struct uri_parser *ps, struct uri_span value)
+{
+	ps->uri.route.has_tos = true;
+	return uri_parse_number(ps, "tos", value, 0, 255, &ps->uri.route.tos);
+}
+
+/* Five bits; without a timeout, a lost packet would be waited for for ever. */
+static int uri_parse_ack_timeout(struct uri_parser *ps, struct uri_span value)
+{
+	return uri_parse_number(ps, "ack-timeout", value, 1, 31,
+				&ps->uri.route.ack_timeout);
 }
 
 /* A key of the route chooses the transport, or contradicts the scheme. */
@@ -507,6 +527,8 @@ static const struct uri_key {
 	{ "gid", uri_parse_gid },
 	{ "pkey", uri_parse_pkey },
 	{ "sl", uri_parse_sl },
+	{ "tos", uri_parse_tos },
+	{ "ack-timeout", uri_parse_ack_timeout },
 };
 
 static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
@@ -531,7 +553,7 @@ static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
 	}
 	return error_set(ps->e, -EINVAL,
 			 "option '%.*s' is not id_ext, ioc_guid, initiator, "
-			 "source, gid, pkey or sl",
+			 "source, gid, pkey, sl, tos or ack-timeout",
 			 SPAN_ARG(key));
 }
 
@@ -688,6 +710,14 @@ static void uri_put_route(struct uri_out *o, bool *some,
 	if (route->has_sl) {
 		uri_put_key(o, some, "sl");
 		uri_print(o, "%u", route->sl);
+	}
+	if (route->has_tos) {
+		uri_put_key(o, some, "tos");
+		uri_print(o, "%u", route->tos);
+	}
+	if (route->ack_timeout) {
+		uri_put_key(o, some, "ack-timeout");
+		uri_print(o, "%u", route->ack_timeout);
 	}
 }
 

@@ -11,8 +11,8 @@
  * or of several targets that serve one store in turn. VOLUME is percent-decoded.
  * Keys: id_ext and ioc_guid (hexadecimal) are the target port identifier; if only
  * one is given, it is the value of both. initiator has 32 hexadecimal digits.
- * source, gid, pkey and sl are demands on the route (route.h). The last three also
- * demand a transport that has them, as its scheme does.
+ * source, gid, pkey, sl, tos and ack-timeout are demands on the route (route.h). All but
+ * source also demand a transport that has them, as its scheme does.
  *
  * Thread: any. Nothing here resolves names.
  */

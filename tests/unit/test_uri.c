@@ -12,7 +12,9 @@
 #define Z16  "0000000000000000"
 
 /* Ends of messages. */
-#define KEYS	  "id_ext, ioc_guid, initiator, source, gid, pkey or sl"
+#define KEYS                                                   \
+	"id_ext, ioc_guid, initiator, source, gid, pkey, sl, " \
+	"tos or ack-timeout"
 #define ADDRESS	  "the IP address of an interface"
 #define RDMA_ONLY "needs RDMA: TCP has no GIDs, P_Keys and service levels"
 
@@ -220,6 +222,16 @@ static const struct bad_row {
 	{ "P_Key a word", "h?pkey=default",
 	  "pkey 'default' is not 1 to 16 hexadecimal digits" },
 	{ "service level 16", "h?sl=16", "sl '16' is not between 0 and 15" },
+	{ "type of service 256", "h?tos=256",
+	  "tos '256' is not between 0 and 255" },
+	{ "type of service in hexadecimal", "h?tos=0x68",
+	  "tos '0x68' is not between 0 and 255" },
+	{ "no ACK timeout", "h?ack-timeout=0",
+	  "ack-timeout '0' is not between 1 and 31" },
+	{ "ACK timeout 32", "h?ack-timeout=32",
+	  "ack-timeout '32' is not between 1 and 31" },
+	{ "type of service over TCP", "srp+tcp://h?tos=1",
+	  "option 'tos' " RDMA_ONLY },
 	{ "service level empty", "h?sl=", "sl '' is not between 0 and 15" },
 	{ "service level hexadecimal", "h?sl=f",
 	  "sl 'f' is not between 0 and 15" },
@@ -459,6 +471,24 @@ T_TEST(format_refuses_too_little_room)
 	}
 }
 
+T_TEST(keys_of_packets_are_taken_and_written)
+{
+	static const char canonical[] =
+		"srp+rdma://h:5555?sl=3&tos=104&ack-timeout=18";
+	char text[XP_URI_TEXT_SIZE];
+	struct xp_uri uri;
+	struct error e;
+
+	assert_int_equal(
+		xp_uri_parse("srp://h?ack-timeout=18&tos=104&sl=3", &uri, &e),
+		0);
+	assert_true(uri.forced && uri.kind == XP_VERBS && uri.route.has_tos);
+	assert_int_equal(uri.route.tos, 104);
+	assert_int_equal(uri.route.ack_timeout, 18);
+	xp_uri_format(&uri, text, sizeof(text));
+	assert_string_equal(text, canonical);
+}
+
 T_TEST(the_longest_uri_has_room)
 {
 	struct xp_uri uri = {
@@ -471,7 +501,10 @@ T_TEST(the_longest_uri_has_room)
 			   .has_pkey = true,
 			   .pkey = 0xffff,
 			   .has_sl = true,
-			   .sl = 15 },
+			   .sl = 15,
+			   .has_tos = true,
+			   .tos = 255,
+			   .ack_timeout = 31 },
 	};
 	char text[XP_URI_TEXT_SIZE];
 	struct error e;

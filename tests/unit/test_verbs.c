@@ -380,6 +380,35 @@ T_TEST(a_listener_begins_anew_when_its_interface_changes)
 	host_close(&h);
 }
 
+/* ---- what packets carry ---- */
+
+T_TEST(both_ends_send_with_the_type_of_service_of_the_uri)
+{
+	const struct xp_route route = { .has_tos = true,
+					.tos = 104,
+					.ack_timeout = 18 };
+	const struct xp_chan_params params = { .recv_cnt = 16,
+					       .route = &route };
+	const struct xp_negotiated *n;
+	struct sockaddr_in to;
+	struct t_end *client;
+	struct host h;
+
+	host_open(&h);
+	to = h.w->addr;
+	inet_pton(AF_INET, addrs[0], &to.sin_addr);
+	client = t_connect_to(h.w, &to, &params);
+	T_WAIT(h.w, client->established && h.w->server_cnt == 1 &&
+			    h.w->server_ends[0].established);
+	n = xp_chan_negotiated(client->ch);
+	assert_int_equal(n->tos, 104);
+	assert_int_equal(n->ack_timeout, 18);
+	n = xp_chan_negotiated(h.w->server_ends[0].ch);
+	assert_int_equal(n->tos, 104);
+	assert_int_not_equal(n->ack_timeout, 18);
+	host_close(&h);
+}
+
 /* ---- queues ---- */
 
 static const struct queue_fault {

@@ -59,6 +59,7 @@ struct fv_id {
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
 	uint32_t peer_qpn;
+	uint8_t tos;
 	struct ibv_sa_path_rec path;
 };
 
@@ -588,6 +589,7 @@ static void id_set_route(struct fv_id *id, uint8_t sl)
 		.dgid = ib->dgid,
 		.pkey = 0xffff,
 		.sl = sl,
+		.traffic_class = id->tos,
 		.mtu = IBV_MTU_4096,
 		.reversible = 1,
 	};
@@ -612,6 +614,7 @@ static int id_set_path(struct fv_id *id, const struct ibv_path_data *path)
 {
 	if (id->state != ID_ADDRESS)
 		return EINVAL;
+	id->tos = path->path.tclass;
 	id_set_route(id, be16toh(path->path.qosclass_sl) & 0xf);
 	id_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	return 0;
@@ -632,6 +635,8 @@ FV_API int rdma_set_option(struct rdma_cm_id *base, int level, int name,
 	pthread_mutex_lock(&fv_lock);
 	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
 		err = id_set_path(id, value);
+	else if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_TOS)
+		id->tos = *(uint8_t *)value;
 	else if (level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_AFONLY)
 		id_set_only(id, *(int *)value);
 	return cm_result(err);
@@ -691,6 +696,7 @@ static void data_set(struct fv_cm_data *data, const struct fv_id *id,
 		.src = id->base.route.addr.src_storage,
 		.dst = id->base.route.addr.dst_storage,
 		.sl = id->path.sl,
+		.tos = id->path.traffic_class,
 	};
 	if (!param)
 		return;
@@ -880,6 +886,7 @@ static void cm_requested(struct fv_conn *conn, const struct fv_cm_data *req)
 		id_free(id);
 		return;
 	}
+	id->tos = req->tos;
 	id_set_route(id, req->sl);
 	id->state = ID_REQUESTED;
 	id->peer_qpn = req->qpn;
@@ -994,7 +1001,8 @@ static void attr_for_rtr(const struct fv_id *id, struct ibv_qp_attr *attr)
 	attr->max_dest_rd_atomic = id->answer_depth;
 	attr->min_rnr_timer = 0;
 	attr->ah_attr = (struct ibv_ah_attr){
-		.grh = { .dgid = id->base.route.addr.addr.ibaddr.dgid },
+		.grh = { .dgid = id->base.route.addr.addr.ibaddr.dgid,
+			 .traffic_class = id->path.traffic_class },
 		.sl = id->path.sl,
 		.is_global = 1,
 		.port_num = 1,

@@ -293,6 +293,7 @@ struct fv_cm_data {
 	uint8_t initiator_depth;
 	uint8_t rnr_retry;
 	uint8_t sl;
+	uint8_t tos;
 	uint8_t len;
 	uint8_t pdata[256];
 };
@@ -342,8 +343,8 @@ void fv_cm_take(struct fv_conn *conn, int type, const struct fv_cm_data *data);
  * librdmacm knows no device then. Here that does not need bad luck.
  */
 void fv_cm_removed(struct fv_device *dev);
-
 void fv_cm_event(const struct fv_device *dev, enum rdma_cm_event_type type);
+
 /* ---- plugging (plug.c) ---- */
 
 /* Reads FAKE_VERBS_AWAY, once, and has it watched. */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What a URI demands of the route: source, gid, pkey and sl. Each is met, as both sides
+# What a URI demands of the route: source, gid, pkey, sl and tos. Each is met, as both sides
 # show, or the connection is refused with the line that says why. Two RDMA devices stand
 # for two hosts: 10.1.0.1 is on rxe0, 10.1.0.2 on rxe1.
 set -euo pipefail
@@ -92,6 +92,11 @@ rdma-doctor 'srp+rdma://10.1.0.1?sl=5' | tr -s ' \n' '  ' >"$VM_OUT/report"
 grep -Eq 'ok rdma cm [^:]*:5555 by rxe1: P_Key 0xffff, service level 5, GID ::ffff:10.1.0.2' \
 	"$VM_OUT/report"
 grep -Eq 'ok rdma mtu 4096 bytes, the port has 4096; READ depth 4' "$VM_OUT/report"
+
+step "both sides send with the type of service of the URI"
+shows "$default" 'source=10.1.0.2&tos=104&ack-timeout=18'
+target_saw 'channel [0-9]+: .* P_Key 0xffff, SL 0, ToS 104, GID ::ffff:10.1.0.1'
+vm_fails rdma-target --listen 'srp+rdma://10.1.0.1:5556?tos=104' --backing ram:1M
 
 step "a mount keeps its route, also when it connects again"
 mkdir /mnt/one

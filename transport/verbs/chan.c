@@ -105,6 +105,8 @@ int vb_chan_move(struct vb_chan *ch, enum ibv_qp_state state)
 	/* What a listener demands, in place of what the request has. */
 	if (ch->accepting && ch->route.has_sl && (mask & IBV_QP_AV))
 		attr.ah_attr.sl = ch->route.sl;
+	if (ch->route.ack_timeout && (mask & IBV_QP_TIMEOUT))
+		attr.timeout = ch->route.ack_timeout;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		attr.min_rnr_timer = RNR_TIMER;
 	if (ch->accepting && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))

@@ -670,7 +670,9 @@ int vb_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 			  strerror(-err));
 		goto err_abandon;
 	}
-	err = vb_route_bind(ch->cm.id, &ch->route, addr, e);
+	err = vb_route_set_tos(ch->cm.id, &ch->route, e);
+	if (!err)
+		err = vb_route_bind(ch->cm.id, &ch->route, addr, e);
 	if (err)
 		goto err_destroy;
 	if (rdma_resolve_addr(ch->cm.id, NULL, (struct sockaddr *)&to,

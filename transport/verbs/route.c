@@ -123,6 +123,18 @@ int vb_route_bind(struct rdma_cm_id *id, const struct xp_route *want,
 			 route_bind_text(err));
 }
 
+int vb_route_set_tos(struct rdma_cm_id *id, const struct xp_route *want,
+		     struct error *e)
+{
+	uint8_t tos = want->tos;
+
+	if (!want->has_tos ||
+	    !rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
+			     sizeof(tos)))
+		return 0;
+	return error_set(e, -errno, "tos=%u: %s", tos, strerror(errno));
+}
+
 /* False: a fabric without path records, iWARP. */
 static bool route_of_path(const struct rdma_cm_id *id,
 			  struct xp_negotiated *ret)
@@ -134,6 +146,7 @@ static bool route_of_path(const struct rdma_cm_id *id,
 		return false;
 	ret->pkey = be16toh(path->pkey);
 	ret->sl = path->sl;
+	ret->tos = path->traffic_class;
 	memcpy(ret->gid, &id->route.addr.addr.ibaddr.sgid, XP_GID_LEN);
 	return true;
 }
@@ -157,6 +170,12 @@ int vb_route_check(struct vb_chan *ch, struct error *e)
 		return err;
 	/* Another one can still be chosen, once. */
 	want.has_sl = want.has_sl && ch->has_path;
+	/* On InfiniBand, the subnet manager makes a class of service of it. */
+	if (want.has_tos && want.tos != has.tos &&
+	    route_is_roce(id->verbs, id->port_num))
+		return error_set(e, -EPROTONOSUPPORT,
+				 "the route has type of service %u, not %u",
+				 has.tos, want.tos);
 	err = xp_route_check(&want, &has, e);
 	if (err && want.has_pkey && !xp_pkey_same(want.pkey, has.pkey))
 		route_add_pkeys(id->verbs, id->port_num, e);
@@ -262,9 +281,14 @@ void vb_route_note(struct vb_chan *ch, const struct ibv_qp_attr *attr, int mask)
 		n->mtu = vb_mtu_bytes(attr->path_mtu);
 	if (mask & IBV_QP_AV) {
 		n->sl = attr->ah_attr.sl;
+		n->tos = attr->ah_attr.is_global
+				 ? attr->ah_attr.grh.traffic_class
+				 : 0;
 		memcpy(n->gid, &ch->cm.id->route.addr.addr.ibaddr.sgid,
 		       XP_GID_LEN);
 	}
+	if (mask & IBV_QP_TIMEOUT)
+		n->ack_timeout = attr->timeout;
 	if (ch->accepting && mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		n->read_depth = attr->max_rd_atomic;
 	if (!ch->accepting && mask & IBV_QP_MAX_DEST_RD_ATOMIC)

@@ -598,6 +598,9 @@ unsigned int vb_mtu_bytes(enum ibv_mtu mtu);
 /* Binds @id to the address that @want demands, by source or GID; none: does nothing. */
 int vb_route_bind(struct rdma_cm_id *id, const struct xp_route *want,
 		  const struct sockaddr *peer, struct error *e);
+/* Before the address is resolved. */
+int vb_route_set_tos(struct rdma_cm_id *id, const struct xp_route *want,
+		     struct error *e);
 /* The route of @ch is resolved. Is it what ch->route demands, but for a service level
  * that can still be chosen? 0, or -EPROTONOSUPPORT and @e. */
 int vb_route_check(struct vb_chan *ch, struct error *e);
