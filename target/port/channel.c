@@ -40,6 +40,8 @@ struct channel *channel_create(const struct channel_params *p)
 	ch->number = p->number;
 	ch->kind = xp_kind(p->conn->xp);
 	ch->addr = access_addr(&p->conn->peer_addr);
+	snprintf(ch->peer, sizeof(ch->peer), "%s", p->conn->peer);
+	snprintf(ch->local, sizeof(ch->local), "%s", p->conn->local);
 	ch->rules = *p->rules;
 	ch->login_rsp = *p->login_rsp;
 	ch->conn = p->conn;
@@ -131,17 +133,6 @@ static void channel_run_free(struct reactor_msg *msg)
 
 /* ---- messages for people ---- */
 
-/* "10.0.0.1:43210"; valid as long as @ch. */
-static const char *channel_peer(const struct channel *ch)
-{
-	return ch->xp ? xp_chan_peer(ch->xp) : "?";
-}
-
-static const char *channel_local(const struct channel *ch)
-{
-	return ch->xp ? xp_chan_local(ch->xp) : "?";
-}
-
 void channel_complain(struct channel *ch, const char *fmt, ...)
 {
 	unsigned int dropped;
@@ -158,7 +149,7 @@ void channel_complain(struct channel *ch, const char *fmt, ...)
 	va_end(ap);
 	log_event(LOG_WARNING, &(struct log_about){ .nexus = ch->nexus->name },
 		  "channel %u, %s from %s on %s: %s", ch->number,
-		  ch->nexus->name, channel_peer(ch), channel_local(ch), text);
+		  ch->nexus->name, ch->peer, ch->local, text);
 }
 
 static void channel_note_end(struct channel *ch, const char *why)
@@ -187,9 +178,8 @@ static void channel_log_login(struct channel *ch)
 		return;
 	log_event(LOG_NOTICE, &about,
 		  "login of %s from %s on %s%s%s over %s: channel %u%s",
-		  ch->nexus->name, channel_peer(ch), channel_local(ch),
-		  *device ? ", " : "", device, xp_kind_name(ch->kind),
-		  ch->number,
+		  ch->nexus->name, ch->peer, ch->local, *device ? ", " : "",
+		  device, xp_kind_name(ch->kind), ch->number,
 		  rsp->multichan == SRP_MULTICHAN_TERMINATED
 			  ? ", replacing its older channels"
 			  : "");
@@ -219,14 +209,14 @@ static void channel_log_logout(struct channel *ch)
 		log_event(LOG_NOTICE, &about,
 			  "logout of %s from %s on %s: channel %u, %llu "
 			  "requests answered: %s",
-			  ch->nexus->name, channel_peer(ch), channel_local(ch),
-			  ch->number, (unsigned long long)ch->requests.answered,
+			  ch->nexus->name, ch->peer, ch->local, ch->number,
+			  (unsigned long long)ch->requests.answered,
 			  ch->end_why);
 	else
 		log_event(LOG_WARNING, &about,
 			  "channel %u for %s from %s on %s never came up: %s",
-			  ch->number, ch->nexus->name, channel_peer(ch),
-			  channel_local(ch), ch->end_why);
+			  ch->number, ch->nexus->name, ch->peer, ch->local,
+			  ch->end_why);
 }
 
 /* ---- the end ---- */

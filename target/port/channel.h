@@ -169,6 +169,8 @@ struct channel {
 	unsigned int number; /* in messages: "channel 3" */
 	enum xp_kind kind;
 	struct in6_addr addr; /* of the initiator; IPv4: mapped */
+	char peer[64];	      /* "10.0.0.1:43210", for messages */
+	char local[64];
 	struct srp_cmd_rules rules;
 	struct srp_login_rsp login_rsp;
 	/* Set before the message that the channel is open. */

@@ -106,8 +106,8 @@ static void slow_log(const struct request *req, uint64_t now, bool answered)
 	log_event(LOG_WARNING, &about,
 		  "slow command of %s from %s: %s%s: %" PRIu64 ".%03" PRIu64
 		  " ms%s",
-		  about.nexus, req->ch->xp ? xp_chan_peer(req->ch->xp) : "?",
-		  what, answered ? "" : ", not answered", us / 1000, us % 1000,
+		  about.nexus, req->ch->peer, what,
+		  answered ? "" : ", not answered", us / 1000, us % 1000,
 		  stages);
 }
 

@@ -25,6 +25,7 @@ mount_disk() {
 }
 target_said() { grep -Eq "$1" "$T/target.log"; }
 is_back() { t_wait_for 30 grep -q 'again after .*continue' "$L"; }
+is_refused() { ! rdma-info "$1"; }
 blocks() { stat -c %b "$T/disk.img"; }
 more_blocks() { [ "$(blocks)" -gt "$1" ]; }
 
@@ -73,6 +74,15 @@ t_check 'with status 0' t_ends "$client"
 t_check 'a sick device costs only its own way' \
 	env FAKE_VERBS='fake0=127.0.0.1 fake1=127.0.0.2;reg_mr=12' \
 	rdma-info "srp+rdma://127.0.0.2:$T_PORT,127.0.0.1:$T_PORT"
+sick=$((T_PORT + 1))
+FAKE_VERBS='fake0=127.0.0.1;reg_mr=12' rdma-target \
+	--listen "srp+rdma://127.0.0.1:$sick" --backing ram:1M >"$T/sick.log" 2>&1 &
+t_pids="$t_pids $!"
+t_wait_for 10 grep -q 'serves on' "$T/sick.log"
+t_check 'a target whose device is sick takes no login' \
+	is_refused "srp+rdma://127.0.0.1:$sick"
+t_check 'its log has both addresses, and why' t_wait_for 30 grep -Eq \
+	"from 127.0.0.1:[0-9]+ on 127.0.0.1:$sick never came up: .*fake0" "$T/sick.log"
 FAKE_VERBS='fake0=' rdma-target --backing ram:1M >"$T/default.log" 2>&1 &
 default=$!
 t_pids="$t_pids $default"
