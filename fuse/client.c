@@ -437,11 +437,13 @@ static void client_end_metrics(struct client *c)
 	metrics_writer_end(&c->metrics);
 }
 
-/* Ends a client that may be built only in part. */
+/* Ends a client that may be built only in part. What is mounted of a session that is
+ * lost stays, without a server: what programs write must not go to the directory below. */
 static void client_end(struct client *c)
 {
 	if (c->mount->mounted) {
-		client_end_mount(c);
+		if (!c->session.lost)
+			client_end_mount(c);
 		client_end_notify(c);
 		client_end_metrics(c);
 		client_drain(c);
@@ -517,12 +519,14 @@ static int client_begin(struct client *c)
 
 static void client_serve(struct client *c)
 {
-	while (!c->unmounted && !c->stop_signals) {
+	while (!c->unmounted && !c->stop_signals && !c->session.lost) {
 		if (client_turn(c)) {
 			c->status = EXIT_FAILURE;
 			return;
 		}
 	}
+	if (c->session.lost)
+		c->status = EXIT_FAILURE;
 	if (c->device_err) {
 		log_error("%s: cannot read from /dev/fuse: %s", c->mount->path,
 			  strerror(-c->device_err));

@@ -18,10 +18,10 @@ static void mount_session_logged_in(struct srpi_session *s,
 		error_set(&ms->login_error, e->err, "%s", e->text);
 }
 
-/* "up to 15 s", or "without limit" */
+/* "up to 15 s", or "without limit"; 0 is no limit, too */
 static const char *mount_session_wait_text(int ms, char *buf, size_t len)
 {
-	if (ms < 0)
+	if (ms <= 0)
 		snprintf(buf, len, "without limit");
 	else
 		snprintf(buf, len, "up to %g s", (double)ms / 1000);
@@ -66,13 +66,14 @@ static void mount_session_state_changed(struct srpi_session *s,
 	bool is_new = state != ms->state;
 
 	ms->state = state;
+	ms->lost |= state == SRPI_LOST;
 	if (state == SRPI_BLOCKED && is_new)
 		mount_session_log_waiting(ms, why);
 	else if (state == SRPI_FAIL_FAST && is_new)
 		mount_session_log_failing(why);
 	else if (state == SRPI_LOST)
-		log_error("%s; this is final: reads and writes fail with an "
-			  "I/O error, unmount and mount again",
+		log_error("%s; this is final: rdma-fuse ends, unmount and "
+			  "mount again",
 			  why->text);
 	else if (state == SRPI_RUNNING && why->err)
 		log_error("%s; reads and writes continue", why->text);

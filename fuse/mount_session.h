@@ -18,6 +18,7 @@ struct mount_session {
 	/* Where events of volumes go; NULL: nowhere */
 	struct mount_volumes *volumes;
 	enum srpi_state state; /* as last logged */
+	bool lost;	       /* for good: the mount has to end */
 	bool login_done;
 	struct error login_error; /* once login_done; err 0: logged in */
 	bool closing;

@@ -241,10 +241,10 @@ static const struct option_row fuse_rows[] = {
 	  .value = "S",
 	  .min = 1,
 	  .max = 86400000,
-	  .dflt = 600000,
+	  .dflt_text = "off",
 	  .off = SRPI_OFF,
 	  .help = "Give the target up after this time without a "
-		  "connection.",
+		  "connection, and exit with status 1.",
 	  .also_mount = true,
 	  OPTION_AT(fuse_options, dev_loss_ms) },
 	{ .name = "reconnect-delay",

@@ -13,7 +13,7 @@
 #define DEFAULT_TIMEOUT_MS 5000u
 
 #define DEFAULT_FAST_IO_FAIL_MS	   15000
-#define DEFAULT_DEV_LOSS_MS	   600000
+#define DEFAULT_DEV_LOSS_MS	   SRPI_OFF /* it may be back at any time */
 #define DEFAULT_RECONNECT_DELAY_MS 1000
 #define DEFAULT_IO_TIMEOUT_MS	   30000
 /* The limit for I/O that only the return of the target ends, as in the
@@ -53,7 +53,7 @@ const char *srpi_timeouts_fault(const struct srpi_options *options)
 		       "nothing";
 	if (fail >= 0 && loss >= 0 && fail >= loss)
 		return "fast_io_fail_tmo (15 s when not given) must be less "
-		       "than dev_loss_tmo (600 s)";
+		       "than dev_loss_tmo";
 	if (fail > BLOCK_MAX_MS)
 		return "fast_io_fail_tmo is 600 s at most, or off";
 	if (fail < 0 && loss > BLOCK_MAX_MS)

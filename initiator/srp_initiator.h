@@ -211,7 +211,7 @@ struct srpi_options {
 	const char *identity;
 	/*
 	 * After a loss of the connection: milliseconds until I/O fails (0 =
-	 * 15000) and until the session is given up (0 = 600000), and the
+	 * 15000) and until the session is given up (0 = SRPI_OFF), and the
 	 * longest pause between two attempts to log in again (0 = 1000; the
 	 * first pause is 100, each further one a quarter longer). Or SRPI_OFF.
 	 * srpi_timeouts_fault() reports wrong combinations.
