@@ -391,13 +391,18 @@ static void data_fsync_done(struct slot *slot)
 	struct open_file *open =
 		open_file_find(dev_user(slot->dev), f, slot->fh);
 
-	if (slot->commands.err) {
-		f->unflushed = true;
+	bool refused =
+		slot->commands.err && srpi_io_refused(&slot->commands.io);
+
+	f->unflushed |= slot->commands.err != 0;
+	/* A flush that was not sent lost nothing. If the target has lost writes, the
+	 * next one that it answers fails, and tells all. */
+	if (slot->commands.err && !refused)
 		f->errors++;
-	} else if (!open || open->errors_seen != f->errors) {
+	else if (!slot->commands.err &&
+		 (!open || open->errors_seen != f->errors))
 		slot->commands.err = -EIO;
-	}
-	if (open)
+	if (open && !refused)
 		open->errors_seen = f->errors;
 	answer_error(slot, data_errno(slot->commands.err));
 }

@@ -64,6 +64,7 @@ struct srpkit_io {
 	struct srpi_io io;
 	int res;
 	bool holes_are_zero; /* in this volume, at present */
+	bool refused; /* not sent: it tells nothing about what was written */
 	bool is_done;
 	pthread_cond_t done;
 };
@@ -148,7 +149,8 @@ static void srpkit_done(struct srpi_io *io, int res)
 	pthread_mutex_lock(&srpkit.lock);
 	/* Here, and not when the client's thread runs: libsrpi reports a loss
 	 * once, and the next flush may end well before that. */
-	if (res && io->op == SRPI_FLUSH)
+	w->refused = res && srpi_io_refused(io);
+	if (res && io->op == SRPI_FLUSH && !w->refused)
 		srpkit.flushes[io->volume].failures++;
 	w->res = res;
 	w->holes_are_zero = info->unmap_zeroes;
@@ -506,6 +508,7 @@ static void srpkit_change_ended(struct srpkit_handle *h)
 struct srpkit_mark {
 	uint64_t seen;	   /* the failures that its client knows of */
 	unsigned int left; /* clients that had left something before */
+	bool was_dirty;
 };
 
 /* What is being written now is not covered. */
@@ -517,6 +520,7 @@ static struct srpkit_mark srpkit_flush_begins(struct srpkit_handle *h)
 	srpkit_look_at_failures(h);
 	mark.seen = h->failures_seen;
 	mark.left = srpkit_flushes_of(h)->left;
+	mark.was_dirty = h->is_dirty;
 	h->is_dirty = h->writing > 0;
 	pthread_mutex_unlock(&srpkit.lock);
 	return mark;
@@ -526,6 +530,15 @@ static struct srpkit_mark srpkit_flush_begins(struct srpkit_handle *h)
 static void srpkit_settle_left(struct srpkit_flushes *f, unsigned int cnt)
 {
 	f->left -= cnt < f->left ? cnt : f->left;
+}
+
+/* Without a connection, nothing was flushed, and nothing is known to be lost. */
+static void srpkit_flush_was_refused(struct srpkit_handle *h,
+				     const struct srpkit_mark *mark)
+{
+	pthread_mutex_lock(&srpkit.lock);
+	h->is_dirty |= mark->was_dirty;
+	pthread_mutex_unlock(&srpkit.lock);
 }
 
 /* @res: as of srpkit_run(). False: a flush has failed of which @h did not know. */
@@ -840,7 +853,9 @@ static int srpkit_flush(void *handle, uint32_t flags)
 	const struct srpkit_mark mark = srpkit_flush_begins(h);
 	int res = srpkit_run(&w, h);
 
-	if (srpkit_flush_ended(h, res, &mark))
+	if (w.refused)
+		srpkit_flush_was_refused(h, &mark);
+	if (w.refused || srpkit_flush_ended(h, res, &mark))
 		return res;
 	nbdkit_error("volume %s: a flush that another client asked for has "
 		     "failed since this client wrote",

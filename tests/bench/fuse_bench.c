@@ -74,6 +74,11 @@ bool srpi_io_answer(const struct srpi_io *io, char buf[SRPI_ANSWER_SIZE])
 	return false;
 }
 
+bool srpi_io_refused(const struct srpi_io *io)
+{
+	return false;
+}
+
 enum srpi_state srpi_session_state(const struct srpi_session *s)
 {
 	return SRPI_RUNNING;

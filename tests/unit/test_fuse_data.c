@@ -449,6 +449,28 @@ T_TEST(each_open_file_is_told_of_a_failed_flush_once)
 	rig_free(r);
 }
 
+/* There was no connection. Only the program that asked for it is told. */
+T_TEST(flush_that_was_refused_fails_no_other_one)
+{
+	struct rig *r = rig_new(&(struct rig_options){ 0 });
+	uint64_t one = rig_open(r, O_RDWR);
+	uint64_t two = rig_open(r, O_RDWR);
+
+	t_srpi_reset(r->target);
+	t_srpi_fail(r->target, 1, -EIO);
+	assert_int_equal(rig_fsync(r, one), -EIO);
+	t_srpi_reset(r->target);
+	t_srpi_fail(r->target, 1, -EIO);
+	r->target->state = SRPI_FAIL_FAST;
+	assert_int_equal(rig_fsync(r, two), -EIO);
+	r->target->state = SRPI_RUNNING;
+	/* of the first failure, which is no news for the other one */
+	assert_int_equal(rig_fsync(r, two), -EIO);
+	assert_int_equal(rig_fsync(r, two), 0);
+	assert_int_equal(rig_fsync(r, one), 0);
+	rig_free(r);
+}
+
 T_TEST(a_flush_that_failed_is_owed)
 {
 	struct rig *r = rig_new(&(struct rig_options){ 0 });

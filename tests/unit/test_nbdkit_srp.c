@@ -533,6 +533,35 @@ T_TEST(failed_flush_reaches_all_writers)
 	in_child(flush_of_two, NULL);
 }
 
+/* Without a connection, one client's flush says nothing about what the other one has
+ * written, nor about what it has written itself. */
+static void flush_without_connection(const void *arg)
+{
+	void *a = start_io();
+	void *b = world.plugin->open(0);
+
+	T_MUST(!world.plugin->pwrite(a, buf, 512, 0, 0));
+	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
+	t_srpi_fail(world.target, 3, -EIO);
+	world.target->state = SRPI_FAIL_FAST;
+	T_MUST(world.plugin->flush(a, 0) == -1);
+	world.target->state = SRPI_RUNNING;
+	T_MUST(!world.plugin->flush(b, 0));
+	T_MUST(!world.plugin->pwrite(b, buf, 512, 512, 0));
+	world.target->fail_nth = world.target->cnt + 1;
+	T_MUST(world.plugin->flush(b, 0) == -1);
+	T_MUST(world.plugin->flush(a, 0) == -1);
+	T_MUST(!world.plugin->flush(a, 0));
+	world.plugin->close(a);
+	world.plugin->close(b);
+	stop();
+}
+
+T_TEST(flush_that_was_refused_fails_no_other_one)
+{
+	in_child(flush_without_connection, NULL);
+}
+
 /* The second client flushes when the target has answered the first one, before the
  * thread of the first one has returned. */
 static struct {
