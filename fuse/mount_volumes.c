@@ -215,6 +215,30 @@ static void mount_volumes_resize(struct mount_volumes *mv, struct tree_file *f)
 	notify_attributes(mv->notify, f->ino);
 }
 
+/* The others go on. */
+static void mount_volumes_log_state(const struct mount_volumes *mv,
+				    const struct tree_file *f, const char *why)
+{
+	switch (srpi_volume_state(mv->tree->session, f->volume)) {
+	case SRPI_RUNNING:
+		log_notice("volume %s: %s; reads and writes continue", f->name,
+			   why);
+		break;
+	case SRPI_FAIL_FAST:
+		log_error(
+			"volume %s: %s; its reads and writes fail with an I/O "
+			"error until it is back",
+			f->name, why);
+		break;
+	case SRPI_CONNECTING:
+	case SRPI_BLOCKED:
+	case SRPI_LOST:
+	case SRPI_CLOSED:
+		log_warn("volume %s: %s; its reads and writes wait", f->name,
+			 why);
+	}
+}
+
 void mount_volumes_event(struct mount_volumes *mv, unsigned int volume,
 			 enum srpi_volume_event event, const char *why)
 {
@@ -239,6 +263,10 @@ void mount_volumes_event(struct mount_volumes *mv, unsigned int volume,
 			break;
 		f->read_only = mv->tree->read_only || f->info->read_only;
 		notify_attributes(mv->notify, f->ino);
+		break;
+	case SRPI_VOLUME_STATE:
+		if (f)
+			mount_volumes_log_state(mv, f, why);
 		break;
 	}
 }

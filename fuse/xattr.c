@@ -145,7 +145,7 @@ int xattr_get(const struct dev *dev, const struct tree_file *f,
 	struct xattr_source xattr_source = {
 		.dev = dev,
 		.file = f,
-		.state = srpi_session_state(s),
+		.state = srpi_volume_state(s, f->volume),
 		.info.struct_size = sizeof(xattr_source.info),
 		.stats.struct_size = sizeof(xattr_source.stats),
 	};

@@ -443,6 +443,15 @@ static int blockdev_refusal(const struct srpi_session *s)
 	return s->state == SRPI_CONNECTING ? -ENOTCONN : -EIO;
 }
 
+/* The volume is not RUNNING. A program that has used it gets the same error as without a
+ * connection. */
+static int blockdev_volume_refusal(const struct ini_volume *vol)
+{
+	if (vol->state == SRPI_BLOCKED)
+		return 0;
+	return vol->state == SRPI_FAIL_FAST && vol->is_used ? -EIO : -ENODEV;
+}
+
 /* 0, or the errno that refuses the operation. */
 static inline int blockdev_check(const struct srpi_session *s,
 				 const struct srpi_io *sio)
@@ -456,9 +465,8 @@ static inline int blockdev_check(const struct srpi_session *s,
 	if (sio->volume >= s->volume_cnt)
 		return -EINVAL;
 	vol = s->volumes[sio->volume];
-	/* Its number may be that of another volume now. */
-	if (vol->is_dead || (vol->is_gone && !vol->is_used))
-		return -ENODEV;
+	if (vol->state != SRPI_RUNNING && blockdev_volume_refusal(vol))
+		return blockdev_volume_refusal(vol);
 	if (sio->op == SRPI_FLUSH)
 		return 0;
 	info = &vol->info;

@@ -157,7 +157,8 @@ struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch)
 	for (unsigned int i = 0; ch->busy && i < ch->slot_cnt; i++) {
 		struct ini_cmd *cmd = ch->slots[i].cmd;
 
-		if (cmd && (!oldest || cmd->sent_us < oldest->sent_us))
+		if (cmd && cmd->kind != INI_QUESTION &&
+		    (!oldest || cmd->sent_us < oldest->sent_us))
 			oldest = cmd;
 	}
 	return oldest;

@@ -141,7 +141,8 @@ static inline bool ini_channel_can_send(const struct ini_channel *ch)
 	       srp_credit_may_cmd(&ch->credit);
 }
 
-/* The command in flight that was sent first. NULL: there is none. */
+/* The command in flight that was sent first, and is no question: those have their own
+ * limit, or nobody waits for them. NULL: there is none. */
 struct ini_cmd *ini_channel_oldest(const struct ini_channel *ch);
 
 /* Has a command of LUN @lun, sent before number @sent_no, no answer yet? Or has

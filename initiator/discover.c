@@ -42,6 +42,7 @@ struct ini_discovery {
 	bool has_own_group;
 	uint16_t own_group;	    /* of the port that we ask */
 	bool has_volume;	    /* false: not a disk */
+	bool aside;		    /* only what is absent; I/O goes on */
 	struct ini_volume *volumes; /* that were found */
 	unsigned int volume_cnt;
 	void (*done)(struct srpi_session *s, int err);
@@ -508,15 +509,20 @@ static bool discover_does_without(struct ini_discovery *d, int err)
 	return true;
 }
 
+/* The connection is gone or going; or all volumes have to be asked. */
+static bool discover_is_over(const struct ini_discovery *d)
+{
+	return d->session->closing ||
+	       d->session->link != (d->aside ? INI_LINK_UP : INI_LINK_ASKING);
+}
+
 static void discover_answered(struct ini_cmd *cmd, int err)
 {
 	struct ini_discovery *d = container_of(cmd, struct ini_discovery, cmd);
 	const struct step *step = &steps[d->step];
 	int lun_err = 0;
 
-	/* The connection is gone or going. */
-	if (err == -ECANCELED || d->session->link != INI_LINK_ASKING ||
-	    d->session->closing) {
+	if (err == -ECANCELED || discover_is_over(d)) {
 		discover_finish(d, -ECANCELED);
 		return;
 	}
@@ -553,7 +559,8 @@ static void send_cmd(struct ini_discovery *d, const char *question,
 	cmd->mr = d->mem->mr;
 	cmd->len = len;
 	cmd->done = done;
-	ini_session_await_answer(d->session);
+	if (!d->aside)
+		ini_session_await_answer(d->session);
 	ini_session_ask(d->session, cmd);
 }
 
@@ -597,6 +604,21 @@ static int compare_luns(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Volumes that are RUNNING are not asked. */
+static void discover_drop_running(struct ini_discovery *d)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < d->lun_cnt; i++) {
+		const struct ini_volume *v =
+			ini_volumes_find(d->session, d->luns[i]);
+
+		if (!v || v->state != SRPI_RUNNING)
+			d->luns[left++] = d->luns[i];
+	}
+	d->lun_cnt = left;
+}
+
 /* LIO reports LUNs in any order. The order of the volumes, and so their
  * names, must stay the same. */
 static void luns_reported(struct ini_cmd *cmd, int err)
@@ -608,6 +630,10 @@ static void luns_reported(struct ini_cmd *cmd, int err)
 		err = scsi_report_luns_decode(d->answer, take_answer(d),
 					      d->luns, LUNS_MAX, &d->lun_cnt,
 					      &total);
+	if (!err && d->aside && discover_is_over(d))
+		err = -ECANCELED;
+	if (!err && d->aside)
+		discover_drop_running(d);
 	if (err || d->lun_cnt == 0) {
 		discover_finish(d, err);
 		return;
@@ -630,6 +656,7 @@ int ini_discover(struct srpi_session *s,
 	s->discovery = d;
 	s->not_ready.err = 0;
 	d->session = s;
+	d->aside = s->link == INI_LINK_UP;
 	d->done = done;
 	d->buf = aligned_alloc(4096, BUF_LEN);
 	if (!d->buf) {

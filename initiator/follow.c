@@ -26,7 +26,7 @@ void ini_follow_tell(struct srpi_session *s, const struct ini_volume *v,
 void ini_follow_lose(struct srpi_session *s, struct ini_volume *v,
 		     const char *why)
 {
-	v->is_dead = true;
+	v->state = SRPI_LOST;
 	v->capacity_changed = false;
 	v->modes_changed = false;
 	ini_follow_tell(s, v, SRPI_VOLUME_GONE, why);
@@ -37,7 +37,7 @@ void ini_follow_lose(struct srpi_session *s, struct ini_volume *v,
 static bool follow_has_name(const struct srpi_session *s, const char *name)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (!s->volumes[i]->is_dead &&
+		if (s->volumes[i]->state != SRPI_LOST &&
 		    strcmp(s->volumes[i]->info.name, name) == 0)
 			return true;
 	}
@@ -67,6 +67,8 @@ static struct ini_volume *follow_take_number(struct srpi_session *s,
 		was = *v;
 		*v = *found;
 		v->number = was.number;
+		v->state = SRPI_RUNNING;
+		v->home = s->paths.now;
 		v->ranges = was.ranges;
 		return v;
 	}
@@ -93,11 +95,11 @@ void ini_follow_add(struct srpi_session *s, const struct ini_volume *found)
 
 bool srpi_volume_is_present(const struct srpi_session *s, unsigned int volume)
 {
-	return volume < s->volume_cnt && !s->volumes[volume]->is_dead;
+	return volume < s->volume_cnt && s->volumes[volume]->state != SRPI_LOST;
 }
 
 void srpi_volume_forget(struct srpi_session *s, unsigned int volume)
 {
-	if (volume < s->volume_cnt && s->volumes[volume]->is_dead)
+	if (volume < s->volume_cnt && !srpi_volume_is_present(s, volume))
 		s->volumes[volume]->is_free = true;
 }

@@ -53,7 +53,7 @@ static struct ini_volume *keep_alive_next(struct srpi_session *s)
 	while (s->keep_alive.next < s->volume_cnt) {
 		struct ini_volume *v = s->volumes[s->keep_alive.next++];
 
-		if (!v->is_dead && !v->is_gone && ini_path_wants(s, v))
+		if (v->state == SRPI_RUNNING && ini_path_wants(s, v))
 			return v;
 	}
 	return NULL;

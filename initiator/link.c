@@ -301,6 +301,17 @@ static void link_logged_in(struct ini_channel *ch)
 		ask_volumes(s);
 }
 
+/* Does @sense concern only volumes that are absent? */
+static bool link_is_of_absent(struct srpi_session *s, uint64_t lun_field,
+			      const struct scsi_sense *sense, bool asked)
+{
+	const struct ini_volume *v = ini_volumes_find(s, lun_field);
+
+	if (!sense || sense->code == SCSI_ASC_REPORTED_LUNS_CHANGED)
+		return false;
+	return v ? v->state != SRPI_RUNNING : asked;
+}
+
 void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 			 const struct scsi_sense *sense, bool asked)
 {
@@ -317,11 +328,47 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 	case INI_LINK_UP:
 		break;
 	}
+	if (link_is_of_absent(s, lun_field, sense, asked)) {
+		ini_absent_look_soon(s);
+		return;
+	}
 	ini_error_volume_changes(s, lun_field, sense);
 	ini_reconnect_look(s);
 	if (s->closing)
 		return;
-	ask_volumes(s);
+	if (!s->discovery) {
+		ask_volumes(s);
+		return;
+	}
+	/* that of ini_link_look_aside(); its question ends it */
+	s->link = INI_LINK_ASKING;
+	s->look_again = true;
+	ini_session_await_answer(s);
+}
+
+static void link_looked_aside(struct srpi_session *s, int err)
+{
+	struct ini_volume *found;
+	unsigned int cnt;
+
+	if (!err) {
+		ini_discovery_take(s, &found, &cnt);
+		ini_verify_absent(s, found, cnt);
+		free(found);
+	}
+	ini_discovery_free(s);
+	if (s->link == INI_LINK_ASKING && s->look_again && !s->closing)
+		ask_volumes(s);
+}
+
+void ini_link_look_aside(struct srpi_session *s)
+{
+	struct error e;
+
+	if (s->link != INI_LINK_UP || s->discovery)
+		return;
+	if (ini_discover(s, link_looked_aside, &e))
+		ini_discovery_free(s);
 }
 
 int ini_link_begin(struct srpi_session *s, struct error *e)

@@ -114,11 +114,12 @@ void ini_path_note_sibling(struct srpi_session *s)
 	ini_path_now(s)->target = home->target;
 }
 
-bool ini_path_is_sibling(const struct srpi_session *s)
+bool ini_path_is_sibling(const struct srpi_session *s, unsigned int home)
 {
 	unsigned int target = s->paths.all[s->paths.now].target;
 
-	return target && target == s->paths.all[s->paths.home].target;
+	return s->paths.now == home ||
+	       (target && target == s->paths.all[home].target);
 }
 
 /* ---- which one is next ---- */

@@ -84,8 +84,9 @@ void ini_path_up(struct srpi_session *s);
 /* The present address was seen to be of the same target as that which was RUNNING
  * last. */
 void ini_path_note_sibling(struct srpi_session *s);
-/* Was it before, and was it never seen to be of another one since? */
-bool ini_path_is_sibling(const struct srpi_session *s);
+/* Is the present address the one with the index @home, or was it seen to be of the same
+ * target, and never of another one since? */
+bool ini_path_is_sibling(const struct srpi_session *s, unsigned int home);
 
 /* Goes to the next address that the first login has not tried. False: none is
  * left. */

@@ -63,7 +63,8 @@ static void properties_answered(struct ini_cmd *cmd, int err)
 
 	memcpy(answer, p->buf, sizeof(answer));
 	/* While discovery runs, its answers count. */
-	if (!err && p->session->link == INI_LINK_UP && !p->volume->is_dead) {
+	if (!err && p->session->link == INI_LINK_UP &&
+	    p->volume->state == SRPI_RUNNING) {
 		if (cmd->len == MODE_LEN)
 			learn_modes(p, answer);
 		else
@@ -95,7 +96,8 @@ static void properties_ask(struct ini_properties *p, struct ini_volume *v)
 		scsi_cdb_read_capacity_16(SCSI_READ_CAPACITY_16_LEN,
 					  p->cmd.cdb);
 	}
-	ini_session_submit(p->session, &p->cmd);
+	/* It does not wait for a volume that is absent. */
+	ini_session_probe(p->session, &p->cmd);
 }
 
 static void ask_next(struct ini_properties *p)

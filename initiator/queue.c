@@ -78,6 +78,9 @@ static void queue_time_out(struct srpi_session *s, struct ini_channel *ch,
 	if (!queue_is_overdue(s, since) || ch->state != INI_CHANNEL_RUNNING)
 		return;
 	s->stats.timeouts++;
+	/* The connection has served, and it is the volume that hangs: what waits for
+	 * the others is not late. The commands have limits of their own. */
+	s->reconnect.has_served |= cmd && cmd->kind == INI_OPERATION;
 	ini_timeout_text(cmd, age_us / 1000, text, sizeof(text));
 	ini_channel_fail(ch, -ETIMEDOUT, text);
 }
@@ -159,15 +162,38 @@ static void queue_send_on(struct srpi_session *s, struct ini_channel *ch,
 	queue_watch(s);
 }
 
+/* Inserts @cmd by its number. Nearly always that is the end. */
+static void queue_insert(struct list *l, struct ini_cmd *cmd)
+{
+	struct list *after = l->prev;
+
+	while (after != l &&
+	       container_of(after, struct ini_cmd, node)->seq > cmd->seq)
+		after = after->prev;
+	list_add_head(after, &cmd->node);
+}
+
+/* Does @cmd wait for its volume? */
+static inline bool queue_is_held(const struct ini_cmd *cmd)
+{
+	return cmd->volume && cmd->volume->state == SRPI_BLOCKED &&
+	       cmd->kind == INI_OPERATION;
+}
+
 static __attribute__((noinline)) void queue_send_list(struct srpi_session *s,
 						      struct list *from)
 {
 	struct ini_channel *ch;
 
-	while (!list_empty(from) && (ch = pick_channel(s)))
-		queue_send_on(
-			s, ch,
-			container_of(list_pop(from), struct ini_cmd, node));
+	while (!list_empty(from) && (ch = pick_channel(s))) {
+		struct ini_cmd *cmd =
+			container_of(list_pop(from), struct ini_cmd, node);
+
+		if (queue_is_held(cmd))
+			queue_insert(&s->queue.held, cmd);
+		else
+			queue_send_on(s, ch, cmd);
+	}
 	if (!list_empty(from))
 		queue_watch(s);
 }
@@ -184,42 +210,39 @@ void ini_queue_send(struct srpi_session *s)
 /* May @cmd be sent, and does no other command wait for that? */
 static bool queue_is_next(struct srpi_session *s, const struct ini_cmd *cmd)
 {
-	return (cmd->kind == INI_QUESTION) == (s->state != SRPI_RUNNING) &&
+	return (s->state == SRPI_RUNNING || cmd->kind == INI_QUESTION) &&
 	       list_empty(sendable(s));
-}
-
-/* Inserts @cmd by its number. Nearly always that is the end. */
-static void wait_in_order(struct srpi_session *s, struct ini_cmd *cmd)
-{
-	struct list *after = s->queue.waiting.prev;
-
-	if (cmd->volume) /* it may have moved */
-		cmd->lun = cmd->volume->lun_field;
-	while (after != &s->queue.waiting &&
-	       container_of(after, struct ini_cmd, node)->seq > cmd->seq)
-		after = after->prev;
-	list_add_head(after, &cmd->node);
 }
 
 static void queue_add(struct srpi_session *s, struct ini_cmd *cmd)
 {
-	if (cmd->kind == INI_QUESTION)
+	if (cmd->volume) /* it may have moved */
+		cmd->lun = cmd->volume->lun_field;
+	if (queue_is_held(cmd))
+		queue_insert(&s->queue.held, cmd);
+	else if (cmd->kind == INI_QUESTION && s->state != SRPI_RUNNING)
 		list_add_tail(&s->queue.asked, &cmd->node);
 	else
-		wait_in_order(s, cmd);
+		queue_insert(&s->queue.waiting, cmd);
 }
 
 static bool queue_is_dead(const struct ini_cmd *cmd)
 {
-	return cmd->volume && cmd->volume->is_dead;
+	return cmd->volume && cmd->volume->state == SRPI_LOST;
+}
+
+/* The volume is FAIL_FAST or LOST. */
+static inline bool queue_is_unready(const struct ini_cmd *cmd)
+{
+	return cmd->volume && cmd->volume->state > SRPI_BLOCKED;
 }
 
 static bool queue_takes(const struct srpi_session *s, const struct ini_cmd *cmd)
 {
-	if (s->closing || queue_is_dead(cmd))
+	if (s->closing || queue_is_unready(cmd))
 		return false;
 	if (cmd->kind == INI_QUESTION)
-		return s->link == INI_LINK_ASKING;
+		return s->link == INI_LINK_ASKING || s->link == INI_LINK_UP;
 	return s->state == SRPI_RUNNING || s->state == SRPI_BLOCKED;
 }
 
@@ -248,8 +271,9 @@ static void ini_queue_submit(struct srpi_session *s, struct ini_cmd *cmd)
 		ini_session_refuse(s, cmd, queue_refusal(s, cmd));
 		return;
 	}
+	ch = !queue_is_held(cmd) && queue_is_next(s, cmd) ? pick_channel(s)
+							  : NULL;
 	s->queue.cmds++;
-	ch = queue_is_next(s, cmd) ? pick_channel(s) : NULL;
 	if (ch) {
 		queue_send_on(s, ch, cmd);
 		return;
@@ -472,7 +496,7 @@ static void queue_failed(struct srpi_session *s, struct ini_cmd *cmd, int err)
 	bool again = err == -EAGAIN || err == -EBUSY;
 
 	if (queue_waits_for_path(s, cmd)) {
-		wait_in_order(s, cmd);
+		queue_add(s, cmd);
 		ini_reconnect_standby(s, cmd->lun, &cmd->sense);
 		return;
 	}
@@ -536,7 +560,7 @@ void ini_queue_lost(struct ini_channel *ch, struct ini_cmd *cmd)
 		return;
 	}
 	s->stats.replayed++;
-	wait_in_order(s, cmd);
+	queue_add(s, cmd);
 }
 
 static void refuse_list(struct srpi_session *s, struct list *l, int err)
@@ -547,7 +571,14 @@ static void refuse_list(struct srpi_session *s, struct list *l, int err)
 		queue_undone(s, container_of(it, struct ini_cmd, node), err);
 }
 
-static void refuse_dead_of(struct srpi_session *s, struct list *l)
+static bool queue_is_question(const struct ini_cmd *cmd)
+{
+	return cmd->kind == INI_QUESTION;
+}
+
+/* Those commands of the list fail. */
+static void refuse_those_of(struct srpi_session *s, struct list *l,
+			    bool (*which)(const struct ini_cmd *cmd))
 {
 	struct list *it;
 	struct list *tmp;
@@ -555,7 +586,7 @@ static void refuse_dead_of(struct srpi_session *s, struct list *l)
 	list_for_each_safe(it, tmp, l) {
 		struct ini_cmd *cmd = container_of(it, struct ini_cmd, node);
 
-		if (!queue_is_dead(cmd))
+		if (!which(cmd))
 			continue;
 		list_del(&cmd->node);
 		queue_undone(s, cmd, queue_refusal(s, cmd));
@@ -579,13 +610,33 @@ void ini_queue_moved(struct srpi_session *s, const struct ini_volume *v)
 	queue_move(&s->queue.waiting, v);
 	queue_move(&s->queue.retry, v);
 	queue_move(&s->queue.fenced, v);
+	queue_move(&s->queue.held, v);
 }
 
-void ini_queue_refuse_dead(struct srpi_session *s)
+void ini_queue_refuse_unready(struct srpi_session *s)
 {
-	refuse_dead_of(s, &s->queue.waiting);
-	refuse_dead_of(s, &s->queue.retry);
-	refuse_dead_of(s, &s->queue.fenced);
+	refuse_those_of(s, &s->queue.waiting, queue_is_unready);
+	refuse_those_of(s, &s->queue.retry, queue_is_unready);
+	refuse_those_of(s, &s->queue.fenced, queue_is_unready);
+	refuse_those_of(s, &s->queue.held, queue_is_unready);
+}
+
+void ini_queue_drop_questions(struct srpi_session *s)
+{
+	refuse_those_of(s, &s->queue.waiting, queue_is_question);
+	refuse_those_of(s, &s->queue.retry, queue_is_question);
+}
+
+void ini_queue_sort(struct srpi_session *s)
+{
+	struct list all;
+	struct list *it;
+
+	list_init(&all);
+	list_splice_tail(&all, &s->queue.waiting);
+	list_splice_tail(&all, &s->queue.held);
+	while ((it = list_pop(&all)))
+		queue_add(s, container_of(it, struct ini_cmd, node));
 }
 
 void ini_queue_down(struct srpi_session *s)
@@ -596,7 +647,8 @@ void ini_queue_down(struct srpi_session *s)
 	refuse_list(s, &s->queue.asked, -ECANCELED);
 	/* The commands that they wait for are sent again, so these are, too. */
 	while ((it = list_pop(&s->queue.fenced)))
-		wait_in_order(s, container_of(it, struct ini_cmd, node));
+		queue_add(s, container_of(it, struct ini_cmd, node));
+	ini_queue_drop_questions(s);
 }
 
 void ini_queue_refuse(struct srpi_session *s, int err)
@@ -604,6 +656,7 @@ void ini_queue_refuse(struct srpi_session *s, int err)
 	requeue_retries(s);
 	refuse_list(s, &s->queue.waiting, err);
 	refuse_list(s, &s->queue.fenced, err);
+	refuse_list(s, &s->queue.held, err);
 	/* A question that waited for a busy unit still needs an answer. */
 	ini_queue_send(s);
 }
@@ -613,6 +666,7 @@ void ini_queue_init(struct srpi_session *s)
 	s->queue.undone_msg.run = run_undone;
 	list_init(&s->queue.asked);
 	list_init(&s->queue.waiting);
+	list_init(&s->queue.held);
 	list_init(&s->queue.undone);
 	list_init(&s->queue.retry);
 	list_init(&s->queue.fenced);

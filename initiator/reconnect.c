@@ -35,9 +35,6 @@
 #define NEXUS_PAUSE_MS 10u
 #define NEXUS_TRIES    20u
 
-/* How long a volume that the target does not show holds up the others. */
-#define MISSING_WAIT_US 3000000u
-
 static uint64_t now_us(const struct srpi_session *s)
 {
 	return reactor_now_us(s->ctx->reactor);
@@ -117,10 +114,10 @@ static void session_block(struct srpi_session *s)
 	s->reconnect.login_timeout_ms = FIRST_LOGIN_TIMEOUT_MS;
 	s->reconnect.has_served = false;
 	s->reconnect.lost_writes = false;
-	s->reconnect.missing_us = 0;
 	s->reconnect.again = false;
 	s->reconnect.needs_nexus = false;
 	ini_volume_forget_attentions(s);
+	ini_queue_drop_questions(s);
 	ini_session_enter(s, SRPI_BLOCKED, &s->error);
 	if (s->closing) /* by who was told */
 		return;
@@ -265,6 +262,7 @@ void ini_reconnect_up(struct srpi_session *s)
 	ini_reconnect_stop(s);
 	s->reconnect.up_us = now_us(s);
 	s->stats.reconnects += !s->looking;
+	ini_queue_sort(s);
 	s->reconnect.has_served = list_empty(&s->queue.waiting);
 	ini_back_text(s, down_ms(s), &back);
 	s->looking = false;
@@ -272,6 +270,7 @@ void ini_reconnect_up(struct srpi_session *s)
 	ini_session_enter(s, SRPI_RUNNING, &back);
 	ini_queue_release_fenced(s);
 	ini_queue_send(s);
+	ini_absent_start(s);
 }
 
 /* ---- is it the same? ---- */
@@ -304,14 +303,6 @@ static void reconnect_check_failed(struct srpi_session *s, enum ini_check check)
 			leave_path(s, ESTALE);
 		break;
 	}
-}
-
-bool ini_reconnect_waited(struct srpi_session *s)
-{
-	if (!s->reconnect.missing_us)
-		s->reconnect.missing_us = now_us(s);
-	return s->state == SRPI_FAIL_FAST ||
-	       now_us(s) - s->reconnect.missing_us >= MISSING_WAIT_US;
 }
 
 bool ini_reconnect_refuses(struct srpi_session *s,
@@ -351,10 +342,10 @@ bool ini_reconnect_check(struct srpi_session *s)
 
 	ini_discovery_take(s, &found, &cnt);
 	check = ini_verify_volumes(s, found, cnt);
-	if (check > INI_CHECK_GONE)
+	if (check != INI_CHECK_SAME)
 		reconnect_check_failed(s, check);
 	free(found);
-	return check <= INI_CHECK_GONE && !reconnect_again(s);
+	return check == INI_CHECK_SAME && !reconnect_again(s);
 }
 
 void ini_reconnect_init(struct srpi_session *s)

@@ -64,6 +64,7 @@ void srpi_close(struct srpi_session *s, void (*closed)(void *arg), void *arg)
 	ini_session_enter(s, SRPI_CLOSED, NULL);
 	ini_reconnect_stop(s);
 	ini_keep_alive_stop(s);
+	ini_absent_stop(s);
 	/* closed() must not be called from within: a message does the last
 	 * step. */
 	ini_queue_end_soon(s);
@@ -215,6 +216,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	ini_link_init(s);
 	ini_reconnect_init(s);
 	ini_keep_alive_init(s);
+	ini_absent_init(s);
 	ctx->sessions++;
 	*ret_session = s;
 	s->start_msg.run = ini_session_start;

@@ -18,6 +18,7 @@
  *   reconnect.c     each further login: times, and what follows from verify.c
  *   verify.c        whether the volumes are the same
  *   follow.c        volumes that come and go
+ *   absent.c        volumes that are not there while the others are
  *   keep_alive.c    what a session without I/O notices
  *   session_text.c  errors, for a person
  */
@@ -133,10 +134,15 @@ struct ini_volume {
 	bool saw_reset;
 	bool is_used;  /* the program has submitted I/O to it */
 	bool is_named; /* by the URI, at the first login */
-	bool is_gone;  /* the target no longer shows it, or shows another
-		       * volume there */
-	bool is_dead;  /* the same, of a session that follows: for good */
-	bool is_free;  /* dead, and the program does not use its number */
+	bool is_free;  /* LOST, and the program does not use its number */
+	/*
+	 * Its own state, beside that of the session: RUNNING; BLOCKED or FAIL_FAST
+	 * while the target does not show it, or it cannot describe itself
+	 * (absent.c); LOST when another disk is in its place, or it has left.
+	 */
+	enum srpi_state state;
+	uint64_t absent_us; /* when it was first missed; 0: it is not */
+	unsigned int home;  /* index of the address by which it was RUNNING */
 	/* What must be read again. */
 	bool capacity_changed;
 	bool modes_changed;
@@ -154,6 +160,7 @@ struct ini_queue {
 	struct list asked;   /* the same, discovery's only command */
 	struct list retry;   /* for a busy unit, until retry_timer */
 	struct list fenced;  /* for commands sent before, ini_cmd.fence */
+	struct list held;    /* for a volume that is BLOCKED, by seq */
 	struct list undone; /* refused at once: done() follows, by undone_msg */
 	uint64_t next_seq;  /* of commands */
 	uint64_t next_sent; /* of ini_cmd.sent_no */
@@ -182,9 +189,8 @@ struct ini_reconnect {
 	 * then another loss belongs to the same outage: a target that breaks each
 	 * connection must not hold I/O for ever. */
 	bool has_served;
-	bool lost_writes;    /* with the last connection, maybe */
-	uint64_t missing_us; /* when a volume was first missed; 0: none is */
-	bool again;	     /* the next attempt is by this address, and soon */
+	bool lost_writes; /* with the last connection, maybe */
+	bool again;	  /* the next attempt is by this address, and soon */
 	/* The target is to have another nexus for us than before; and logins
 	 * for that which it took for a replacement of the old one. */
 	bool needs_nexus;
@@ -197,6 +203,12 @@ struct ini_keep_alive {
 	struct ini_cmd cmd;
 	bool asking;	   /* cmd is in progress */
 	unsigned int next; /* number of the volume to ask */
+};
+
+/* Looks for the volumes that are absent (absent.c). */
+struct ini_absent {
+	struct reactor_timer timer; /* while RUNNING, and one is absent */
+	unsigned int pause_ms;
 };
 
 /* The current connection, or the last: for a person. */
@@ -257,6 +269,7 @@ struct srpi_session {
 
 	struct ini_queue queue;
 	struct ini_keep_alive keep_alive;
+	struct ini_absent absent;
 	struct ini_reconnect reconnect;
 	struct ini_connection conn;
 	struct srpi_session_stats stats;
@@ -343,8 +356,13 @@ void ini_session_refuse(struct srpi_session *s, struct ini_cmd *cmd, int err);
 void ini_queue_send(struct srpi_session *s);
 /* @v has another LUN now. */
 void ini_queue_moved(struct srpi_session *s, const struct ini_volume *v);
-/* Commands that wait for volumes that are dead fail. */
-void ini_queue_refuse_dead(struct srpi_session *s);
+/* Commands that wait for volumes that are FAIL_FAST or LOST fail. */
+void ini_queue_refuse_unready(struct srpi_session *s);
+/* States of volumes have changed: commands of those that are BLOCKED are held, and those
+ * of RUNNING ones are not any more. */
+void ini_queue_sort(struct srpi_session *s);
+/* Questions that were not sent end with -ECANCELED. */
+void ini_queue_drop_questions(struct srpi_session *s);
 /* Commands that wait fail with @err. The question of discovery stays: it has
  * its own timer, and ends with the link. */
 void ini_queue_refuse(struct srpi_session *s, int err);
@@ -362,6 +380,8 @@ void ini_link_init(struct srpi_session *s);
 /* Begins to log in to the present address over s->xp. After an error nothing
  * follows. Otherwise ini_connect_*() or ini_reconnect_*() get the result. */
 int ini_link_begin(struct srpi_session *s, struct error *e);
+/* Looks for the volumes that are absent; the others go on. */
+void ini_link_look_aside(struct srpi_session *s);
 /* Closes all channels. ini_reconnect_down() follows, maybe from within this
  * call. */
 void ini_link_end(struct srpi_session *s);
@@ -382,7 +402,7 @@ void ini_link_look_again(struct srpi_session *s, uint64_t lun_field,
 /* Is @text the LUN of @v in decimal? */
 bool ini_volume_has_number(const struct ini_volume *v, const char *text);
 
-/* The volume that is not dead and has that LUN; NULL: none. */
+/* The volume that is not LOST and has that LUN, RUNNING before others; NULL: none. */
 struct ini_volume *ini_volumes_find(struct srpi_session *s, uint64_t lun_field);
 /* Makes a copy of @found the last volume of the session. 0 or -ENOMEM. */
 int ini_volumes_add(struct srpi_session *s, const struct ini_volume *found);
@@ -413,7 +433,7 @@ static inline bool ini_volume_is_dirty(const struct ini_volume *v)
  * or -EIO once for each loss that no flush has reported. */
 int ini_volume_flushed(struct ini_volume *v, uint64_t written);
 
-/* The target shows other volumes, but not @v any more. True: writes may be
+/* The target has taken @v away: it is FAIL_FAST. True: writes may be
  * lost. */
 bool ini_volume_gone(struct ini_volume *v);
 /* Volume @was was found again as @now. True: writes may be lost. */
@@ -476,23 +496,44 @@ enum ini_check {
 /*
  * Compares all volumes of the session with the @cnt that discovery has found,
  * before it changes what is known of any of them: another address may be tried
- * next. Return: the worst result. INI_CHECK_SAME and INI_CHECK_GONE: what was
- * found is now known of the volumes. Else s->error says why.
+ * next. Return: INI_CHECK_SAME: the session can go on with one that it needs, or
+ * needs none; what was found is now known of the volumes, and the others are absent.
+ * Else s->error says why.
  */
 enum ini_check ini_verify_volumes(struct srpi_session *s,
 				  const struct ini_volume *found,
 				  unsigned int cnt);
+/* The same for those that are absent. */
+void ini_verify_absent(struct srpi_session *s, const struct ini_volume *found,
+		       unsigned int cnt);
 
 /* ---- follow.c ---- */
 
 /* Calls volume_event(). */
 void ini_follow_tell(struct srpi_session *s, const struct ini_volume *v,
 		     enum srpi_volume_event event, const char *why);
-/* @v has left. ini_queue_refuse_dead() must follow. */
+/* @v is LOST. ini_queue_refuse_unready() must follow. */
 void ini_follow_lose(struct srpi_session *s, struct ini_volume *v,
 		     const char *why);
 /* @found is a new volume. Without memory, the program does not learn of it. */
 void ini_follow_add(struct srpi_session *s, const struct ini_volume *found);
+
+/* ---- absent.c ---- */
+
+void ini_absent_init(struct srpi_session *s);
+void ini_absent_stop(struct srpi_session *s);
+/* The session is RUNNING. */
+void ini_absent_start(struct srpi_session *s);
+/* @v is not there, or cannot describe itself; s->error says why. */
+void ini_absent_miss(struct srpi_session *s, struct ini_volume *v);
+/* It is there again. @lost: writes may be lost. */
+void ini_absent_found(struct srpi_session *s, const struct ini_volume *v,
+		      bool lost);
+/* Something tells that one may be there. */
+void ini_absent_look_soon(struct srpi_session *s);
+/* Has @v been missed for longer than a target needs to show it? */
+bool ini_absent_waited(const struct srpi_session *s,
+		       const struct ini_volume *v);
 
 /* ---- reconnect.c ---- */
 
@@ -519,9 +560,6 @@ unsigned int ini_reconnect_login_timeout(const struct srpi_session *s);
 /* An attempt has failed; s->error says why. @reason: an attempt with the
  * same reason as the one before is not reported. */
 void ini_reconnect_failed(struct srpi_session *s, uint32_t reason);
-/* A volume is missing by the present address. Has the session waited for it
- * long enough? */
-bool ini_reconnect_waited(struct srpi_session *s);
 /* Discovery has found the present volumes. False: they are not the volumes
  * of the session, and the attempt has failed or the session is LOST; or the
  * session logs in again. */

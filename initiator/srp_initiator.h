@@ -184,6 +184,7 @@ enum srpi_volume_event {
 	SRPI_VOLUME_GONE,    /* for good; its I/O fails with -ENODEV */
 	SRPI_VOLUME_RESIZED, /* the same as volume_resized() */
 	SRPI_VOLUME_CHANGED, /* another member of srpi_volume_info() */
+	SRPI_VOLUME_STATE,   /* srpi_volume_state() */
 };
 
 struct srpi_options {
@@ -248,8 +249,8 @@ struct srpi_options {
 	 * not followed. See "volumes" below.
 	 */
 	bool follow_volumes;
-	/* Something has happened to volume @volume. @why: of SRPI_VOLUME_GONE,
-	 * for a person; else "". */
+	/* Something has happened to volume @volume. @why: of SRPI_VOLUME_GONE and
+	 * SRPI_VOLUME_STATE, for a person; else "". */
 	void (*volume_event)(struct srpi_session *s, unsigned int volume,
 			     enum srpi_volume_event event, const char *why,
 			     void *arg);
@@ -438,17 +439,22 @@ struct srpi_volume_info {
 /*
  * Volumes have the numbers 0 ... cnt - 1, at first in the order of their LUNs.
  *
- * A session without follow_volumes keeps the volumes that it has found at first.
- * When another volume is in the place of one that the program uses, the session
- * is LOST. A volume that the program has never used, while the URI names or the program
- * uses another one, costs only itself: its I/O fails with -ENODEV until it is back.
+ * A volume is known by its identifier, else by its serial number, at whatever LUN. After
+ * a reconnect, a session goes on as soon as one of the volumes that the URI names or the
+ * program uses is there. One that the target does not show, or that cannot describe
+ * itself, costs only itself (srpi_volume_state()): its I/O waits, fails with -EIO after
+ * fast_io_fail_ms, and goes on when it is back. One that the program has never used
+ * fails at once, with -ENODEV.
  *
- * A session with follow_volumes goes on with the others. The number of a volume
+ * A session without follow_volumes keeps the volumes that it has found at first. When
+ * another disk is in the place of a volume, the volume is gone; the session is LOST when
+ * none is left that the URI names or the program uses.
+ *
+ * A session with follow_volumes goes on without volumes, too. The number of a volume
  * that is gone is never used for another one until srpi_volume_forget(). When
  * the target shows the volume again, it is a new one: what was written to it
- * before, and not flushed, may be lost. After a reconnect, I/O waits for up to
- * three seconds for a volume that the program has used and that the target does
- * not show, or cannot describe, yet. When the target has taken a volume away, the
+ * before, and not flushed, may be lost. A volume is gone three seconds after a reconnect
+ * if the target does not show it. When the target has taken a volume away, the
  * session logs in again at once, because a target may keep the LUN of that
  * volume free until then.
  */
@@ -458,6 +464,12 @@ const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
 						unsigned int volume);
 /* False: there is no such number, or the volume is gone. */
 bool srpi_volume_is_present(const struct srpi_session *s, unsigned int volume);
+/*
+ * What becomes of the I/O of a volume: RUNNING, BLOCKED, FAIL_FAST, or LOST if the volume
+ * is gone or there is no such number. It is that of the session, or worse.
+ */
+enum srpi_state srpi_volume_state(const struct srpi_session *s,
+				  unsigned int volume);
 /* The program no longer uses the number of a volume that is gone: another volume
  * may get it. No I/O for it may be in progress. */
 void srpi_volume_forget(struct srpi_session *s, unsigned int volume);

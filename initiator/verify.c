@@ -116,12 +116,13 @@ static bool verify_compare(const struct ini_volume *was,
 	return *buf;
 }
 
+/* Is there one that the session needs while it has this one? */
 static bool verify_uses_any(const struct srpi_session *s)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
 		const struct ini_volume *v = s->volumes[i];
 
-		if (v->is_used && !v->is_gone && !v->is_dead)
+		if (v->is_used && v->state <= SRPI_BLOCKED)
 			return true;
 	}
 	return false;
@@ -157,7 +158,8 @@ static bool verify_is_same_target(const struct srpi_session *s,
 		const struct ini_volume *was = s->volumes[i];
 		const struct ini_volume *now = verify_find(was, found, cnt);
 
-		if (!was->is_dead && now && ini_path_is_same_target(was, now))
+		if (was->state != SRPI_LOST && now &&
+		    ini_path_is_same_target(was, now))
 			return true;
 	}
 	return false;
@@ -169,7 +171,7 @@ static bool verify_may_follow(const struct srpi_session *s,
 			      const struct ini_volume *found, unsigned int cnt)
 {
 	return s->options.follow_volumes &&
-	       (s->paths.now == s->paths.home || ini_path_is_sibling(s) ||
+	       (ini_path_is_sibling(s, s->paths.home) ||
 		verify_is_same_target(s, found, cnt));
 }
 
@@ -181,27 +183,23 @@ static bool verify_is_named(const struct srpi_session *s,
 
 /*
  * Has @was left, of a session that follows? @what: why. After a reconnect, a
- * target may show its volumes one by one, and describe them later than that.
+ * target may show its volumes one by one.
  */
 static bool verify_has_left(struct srpi_session *s,
 			    const struct ini_volume *was,
 			    const struct ini_volume *now, char *what,
 			    size_t len)
 {
-	const char *question = NULL;
-
 	if (verify_is_named(s, was))
 		return false;
+	if (now && verify_find_unanswered(was, now))
+		return false;
 	if (now)
-		question = verify_find_unanswered(was, now);
-	if (now && now->access.is_standby)
-		return !question && verify_compare_ids(was, now, what, len);
-	if (now && !question)
-		return verify_compare(was, now, what, len);
-	snprintf(what, len, "%s%s",
-		 now ? question : "the target does not show it",
-		 now ? " is not answered any more" : " any more");
-	return !was->is_used || (!now && s->looking) || ini_reconnect_waited(s);
+		return now->access.is_standby
+			       ? verify_compare_ids(was, now, what, len)
+			       : verify_compare(was, now, what, len);
+	snprintf(what, len, "the target does not show it any more");
+	return !was->is_used || s->looking || ini_absent_waited(s, was);
 }
 
 /* Unless the result is INI_CHECK_SAME or INI_CHECK_GONE, s->error says why. */
@@ -213,7 +211,7 @@ static enum ini_check verify_volume(struct srpi_session *s,
 	bool standby = now && now->access.is_standby && ini_path_wants(s, was);
 	char what[256];
 
-	if (!now && (s->looking || was->is_gone))
+	if (!now && (s->looking || was->state == SRPI_FAIL_FAST))
 		return INI_CHECK_GONE;
 	if (verify_is_unused_and_gone(s, was, now))
 		return INI_CHECK_GONE;
@@ -236,7 +234,7 @@ static enum ini_check verify_volume(struct srpi_session *s,
 		ini_error_standby(s, was);
 		return INI_CHECK_STANDBY;
 	}
-	if (s->paths.now != s->paths.home && !ini_path_is_sibling(s) &&
+	if (!ini_path_is_sibling(s, was->home) &&
 	    !ini_path_is_fenced(was, now)) {
 		ini_error_unsafe(s, was);
 		return INI_CHECK_UNSAFE;
@@ -256,36 +254,57 @@ static void verify_take_volume(struct srpi_session *s, struct ini_volume *was,
 			       const struct ini_volume *now)
 {
 	const struct srpi_volume_info info = was->info;
+	bool absent = was->state != SRPI_RUNNING;
+	bool lost = ini_volume_back(was, now);
 
-	if (!now || verify_is_unused_and_gone(s, was, now)) {
-		s->reconnect.lost_writes |= ini_volume_gone(was);
-		return;
-	}
-	s->reconnect.lost_writes |= ini_volume_back(was, now);
+	was->home = s->paths.now;
+	s->reconnect.lost_writes |= lost;
 	if (was->info.lun != info.lun)
 		verify_note_move(s, was);
 	was->info.size = info.size;
 	ini_volume_resize(s, was, now->info.size);
 	ini_volume_tell_changes(s, was, &info);
+	if (absent)
+		ini_absent_found(s, was, lost);
 }
 
-/* The volumes that have left are not compared any more. */
-static void verify_lose_volumes(struct srpi_session *s,
-				const struct ini_volume *found,
-				unsigned int cnt)
+static void verify_take_away(struct srpi_session *s, struct ini_volume *v)
 {
-	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		struct ini_volume *was = s->volumes[i];
-		const struct ini_volume *now = verify_find(was, found, cnt);
-		char what[256];
+	bool is_news = v->state != SRPI_FAIL_FAST && v->is_used;
 
-		if (was->is_dead ||
-		    !verify_has_left(s, was, now, what, sizeof(what)))
-			continue;
-		s->reconnect.again |= !now && s->looking;
-		ini_follow_lose(s, was, what);
+	s->reconnect.lost_writes |= ini_volume_gone(v);
+	if (is_news)
+		ini_follow_tell(s, v, SRPI_VOLUME_STATE,
+				"the target does not show it any more");
+}
+
+/* What becomes of @was by what was found. */
+static void verify_settle_volume(struct srpi_session *s, struct ini_volume *was,
+				 const struct ini_volume *now)
+{
+	switch (verify_volume(s, was, now)) {
+	case INI_CHECK_SAME:
+		verify_take_volume(s, was, now);
+		break;
+	case INI_CHECK_GONE:
+		verify_take_away(s, was);
+		break;
+	case INI_CHECK_OTHER:
+		ini_follow_lose(s, was, s->error.text);
+		break;
+	case INI_CHECK_MISSING:
+	case INI_CHECK_UNKNOWN:
+	case INI_CHECK_STANDBY:
+	case INI_CHECK_UNSAFE:
+		ini_absent_miss(s, was);
+		break;
 	}
-	ini_queue_refuse_dead(s);
+}
+
+static void verify_note_missed(struct srpi_session *s, struct ini_volume *v)
+{
+	if (!v->absent_us)
+		v->absent_us = reactor_now_us(s->ctx->reactor);
 }
 
 static void verify_add_volumes(struct srpi_session *s,
@@ -298,40 +317,105 @@ static void verify_add_volumes(struct srpi_session *s,
 	}
 }
 
+/* Which volumes the session follows. */
+static bool verify_loses(struct srpi_session *s, const struct ini_volume *was,
+			 const struct ini_volume *now, bool follow, char *what,
+			 size_t len)
+{
+	return follow && verify_has_left(s, was, now, what, len);
+}
+
+/*
+ * Can the session go on by the present address? INI_CHECK_SAME: with one that it needs,
+ * or there is none that it needs. A volume in standby, or of a target that does not
+ * know what the one before still writes, stands for all of the address. Else the result
+ * is not final (INI_CHECK_OTHER) if any of them may come back.
+ */
+static enum ini_check verify_address(struct srpi_session *s,
+				     const struct ini_volume *found,
+				     unsigned int cnt, bool follow)
+{
+	enum ini_check bad = INI_CHECK_SAME;
+	bool has_one = false;
+	struct error why;
+
+	for (unsigned int i = 0; i < s->volume_cnt; i++) {
+		struct ini_volume *was = s->volumes[i];
+		const struct ini_volume *now = verify_find(was, found, cnt);
+		enum ini_check check;
+		char what[256];
+
+		if (was->state == SRPI_LOST ||
+		    verify_loses(s, was, now, follow, what, sizeof(what)))
+			continue;
+		check = verify_volume(s, was, now);
+		if (check == INI_CHECK_STANDBY || check == INI_CHECK_UNSAFE)
+			return check;
+		if (check == INI_CHECK_SAME)
+			has_one |= !verify_ignores(s, was);
+		if (check <= INI_CHECK_GONE)
+			continue;
+		verify_note_missed(s, was);
+		if (bad != INI_CHECK_SAME && bad != INI_CHECK_OTHER)
+			continue;
+		bad = check;
+		why = s->error;
+	}
+	if (bad == INI_CHECK_SAME || has_one)
+		return INI_CHECK_SAME;
+	s->error = why;
+	return bad;
+}
+
+static void verify_settle(struct srpi_session *s, struct ini_volume *was,
+			  const struct ini_volume *now, bool follow)
+{
+	char what[256];
+
+	if (was->state == SRPI_LOST)
+		return;
+	if (!verify_loses(s, was, now, follow, what, sizeof(what))) {
+		verify_settle_volume(s, was, now);
+		return;
+	}
+	s->reconnect.again |= !now && s->looking;
+	ini_follow_lose(s, was, what);
+}
+
 enum ini_check ini_verify_volumes(struct srpi_session *s,
 				  const struct ini_volume *found,
 				  unsigned int cnt)
 {
 	bool follow = verify_may_follow(s, found, cnt);
-	enum ini_check check = INI_CHECK_SAME;
+	enum ini_check check = verify_address(s, found, cnt, follow);
 
-	for (unsigned int i = 0; check <= INI_CHECK_GONE && i < s->volume_cnt;
-	     i++) {
-		struct ini_volume *was = s->volumes[i];
-		const struct ini_volume *now = verify_find(was, found, cnt);
-		char what[256];
-
-		if (was->is_dead ||
-		    (follow &&
-		     verify_has_left(s, was, now, what, sizeof(what))))
-			continue;
-		check = verify_volume(s, was, now);
-	}
-	if (check > INI_CHECK_GONE)
+	if (check != INI_CHECK_SAME)
 		return check;
 	if (s->paths.now != s->paths.home &&
 	    verify_is_same_target(s, found, cnt))
 		ini_path_note_sibling(s);
+	for (unsigned int i = 0; i < s->volume_cnt; i++)
+		verify_settle(s, s->volumes[i],
+			      verify_find(s->volumes[i], found, cnt), follow);
 	if (follow)
-		verify_lose_volumes(s, found, cnt);
+		verify_add_volumes(s, found, cnt);
+	ini_queue_refuse_unready(s);
+	return check;
+}
+
+void ini_verify_absent(struct srpi_session *s, const struct ini_volume *found,
+		       unsigned int cnt)
+{
+	bool follow = verify_may_follow(s, found, cnt);
+
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
 		struct ini_volume *was = s->volumes[i];
 
-		if (!was->is_dead)
-			verify_take_volume(s, was,
-					   verify_find(was, found, cnt));
+		if (was->state != SRPI_RUNNING)
+			verify_settle(s, was, verify_find(was, found, cnt),
+				      follow);
 	}
-	if (follow)
-		verify_add_volumes(s, found, cnt);
-	return check;
+	ini_queue_refuse_unready(s);
+	ini_queue_sort(s);
+	ini_queue_send(s);
 }

@@ -28,14 +28,14 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 		     unsigned int *ret_volume)
 {
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (!s->volumes[i]->is_dead &&
+		if (s->volumes[i]->state != SRPI_LOST &&
 		    strcmp(s->volumes[i]->info.name, name_or_lun) == 0) {
 			*ret_volume = i;
 			return 0;
 		}
 	}
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (!s->volumes[i]->is_dead &&
+		if (s->volumes[i]->state != SRPI_LOST &&
 		    ini_volume_has_number(s->volumes[i], name_or_lun)) {
 			*ret_volume = i;
 			return 0;
@@ -46,12 +46,16 @@ int srpi_volume_find(const struct srpi_session *s, const char *name_or_lun,
 
 struct ini_volume *ini_volumes_find(struct srpi_session *s, uint64_t lun_field)
 {
+	struct ini_volume *found = NULL;
+
 	for (unsigned int i = 0; i < s->volume_cnt; i++) {
-		if (!s->volumes[i]->is_dead &&
-		    s->volumes[i]->lun_field == lun_field)
-			return s->volumes[i];
+		struct ini_volume *v = s->volumes[i];
+
+		if (v->lun_field == lun_field && v->state != SRPI_LOST &&
+		    (!found || v->state == SRPI_RUNNING))
+			found = v;
 	}
-	return NULL;
+	return found;
 }
 
 int ini_volumes_add(struct srpi_session *s, const struct ini_volume *found)
@@ -71,6 +75,8 @@ int ini_volumes_add(struct srpi_session *s, const struct ini_volume *found)
 		return -ENOMEM;
 	new->v = *found;
 	new->v.number = s->volume_cnt;
+	new->v.state = SRPI_RUNNING;
+	new->v.home = s->paths.now;
 	new->v.ranges = &new->ranges;
 	ini_ranges_init(&new->ranges);
 	all[s->volume_cnt++] = &new->v;
@@ -298,7 +304,7 @@ bool ini_volume_gone(struct ini_volume *v)
 	 * back. */
 	bool lost = !v->has_store && v->cached > v->flushed;
 
-	v->is_gone = true;
+	v->state = SRPI_FAIL_FAST;
 	v->losses += lost;
 	if (lost)
 		v->flushed = v->written;
@@ -329,6 +335,7 @@ bool ini_volume_back(struct ini_volume *was, const struct ini_volume *now)
 	new.losses = was->losses + lost;
 	new.losses_told = was->losses_told;
 	new.is_used = was->is_used;
+	new.state = SRPI_RUNNING;
 	*was = new;
 	return lost;
 }

@@ -145,6 +145,15 @@ class VolumeBase:
             lib.srpi_volume_is_present(self._core.session, self._number())
         )
 
+    @property
+    def state(self) -> State:
+        """What becomes of its I/O: RUNNING, BLOCKED, FAIL_FAST, or LOST."""
+        if self._index is None:
+            return State.LOST
+        return State(
+            lib.srpi_volume_state(self._core.session, self._number())
+        )
+
     # ---- requests ----
 
     def _request(self, op: int, offset: int, length: int) -> Request:

@@ -75,6 +75,7 @@ class VolumeEvent(enum.Enum):
     GONE = lib.SRPI_VOLUME_GONE
     RESIZED = lib.SRPI_VOLUME_RESIZED
     CHANGED = lib.SRPI_VOLUME_CHANGED
+    STATE = lib.SRPI_VOLUME_STATE
 
 
 class PathState(enum.Enum):

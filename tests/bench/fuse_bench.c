@@ -79,6 +79,12 @@ bool srpi_io_refused(const struct srpi_io *io)
 	return false;
 }
 
+enum srpi_state srpi_volume_state(const struct srpi_session *s,
+				  unsigned int volume)
+{
+	return SRPI_RUNNING;
+}
+
 enum srpi_state srpi_session_state(const struct srpi_session *s)
 {
 	return SRPI_RUNNING;

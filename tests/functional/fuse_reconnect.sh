@@ -53,6 +53,7 @@ print(os.getxattr(sys.argv[1], "user.rdma-block." + sys.argv[2]).decode())' \
 is() { # NAME PATTERN
 	attr "$1" >"$T/.attr" && cat "$T/.attr" && grep -Eq "^$2\$" "$T/.attr"
 }
+lists_fault() { rdma-info "$URI" 2>&1 | grep 'LUN 0: .*medium not present'; }
 blocks() { stat -c %b "$T/disk.img"; }
 more_blocks() { [ "$(blocks)" -gt "$1" ]; }
 
@@ -177,6 +178,33 @@ t_check 'memory that was lost is another volume' \
 t_check 'rdma-fuse exits with 1' gives_up
 t_check 'it never reads as zeroes' is_dead
 t_check 'unmounts' fusermount3 -u "$M"
+t_target_stop KILL
+
+# ---- another volume in front of it
+
+rm -r "$STATE_DIRECTORY" && mkdir "$STATE_DIRECTORY"
+t_target_again --backing "$T/disk.img,name=disk"
+mount_with
+printf there | dd of="$M/disk" conv=notrunc,fsync status=none
+t_target_stop KILL
+rm -r "$STATE_DIRECTORY" && mkdir "$STATE_DIRECTORY"
+t_target_again --backing "$T/other.img,name=other" --backing "$T/disk.img,name=disk"
+t_check 'a volume that has another LUN goes on' said 1 'again after .*continue'
+has_its_data() { [ "$(dd if="$M/disk" bs=5 count=1 status=none)" = there ]; }
+t_check 'with its data' has_its_data
+t_check 'unmounts' ends
+t_target_stop KILL
+
+# ---- a volume beside it that cannot describe itself
+
+t_target_again --backing ram:1M,name=beside,removable --backing "$T/disk.img,name=disk" \
+	--control "$T/control"
+if rdma-ctl --control "$T/control" volume eject beside; then
+	t_check 'a volume is mounted beside one without a medium' mount_with
+	t_check 'it can be read' has_its_data
+	t_check 'a program that lists says what is missing' lists_fault
+	t_check 'unmounts' ends
+fi
 t_target_stop KILL
 
 # ---- another volume beside the one that is mounted

@@ -116,6 +116,24 @@ t_check 'the new one is as it was' reads_other
 exec 7>&-
 t_check 'the others go on' goes_on
 
+# ---- a volume that cannot describe itself
+
+ctl volume add ram:1M,name=tray,removable
+t_check 'a volume with a tray appears' soon test -e "$M/tray"
+reads_tray() { dd if="$M/tray" of=/dev/null bs=4k count=1 iflag=direct status=none; }
+t_check 'it can be read' reads_tray
+ctl volume eject tray
+kick() { ctl session kick "$(rdma-ctl --control "$S" session list | grep -o '0x[0-9a-f]*')"; }
+t_check 'the session is ended' kick
+t_check 'the log says that the volume is not ready' soon said 'volume tray: .* wait$'
+t_check 'the others go on' goes_on
+reads_tray &
+reader=$!
+ctl volume load tray
+t_check 'it is back' soon said 'volume tray: it is back'
+t_check 'a read has waited for it' wait $reader
+ctl volume remove --force tray
+
 # ---- a restart that replaces some volumes
 
 dd if=/dev/urandom of="$M/memory" bs=64k count=1 conv=notrunc oflag=direct \

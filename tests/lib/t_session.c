@@ -373,19 +373,21 @@ static void t_session_volume_event(struct srpi_session *s, unsigned int volume,
 				   const char *why, void *arg)
 {
 	static const char signs[] = {
-		[SRPI_VOLUME_ADDED] = '+',
-		[SRPI_VOLUME_GONE] = '-',
-		[SRPI_VOLUME_RESIZED] = '=',
-		[SRPI_VOLUME_CHANGED] = '*',
+		[SRPI_VOLUME_ADDED] = '+',   [SRPI_VOLUME_GONE] = '-',
+		[SRPI_VOLUME_RESIZED] = '=', [SRPI_VOLUME_CHANGED] = '*',
+		[SRPI_VOLUME_STATE] = '~',
 	};
 	struct t_session *t = arg;
 	size_t len = strlen(t->events);
 
-	assert_int_equal(*why != '\0', event == SRPI_VOLUME_GONE);
+	assert_int_equal(*why != '\0', event == SRPI_VOLUME_GONE ||
+					       event == SRPI_VOLUME_STATE);
 	assert_int_equal(srpi_volume_is_present(s, volume),
 			 event != SRPI_VOLUME_GONE);
 	snprintf(t->events + len, sizeof(t->events) - len, "%s%c%u",
 		 len ? " " : "", signs[event], volume);
+	if (event == SRPI_VOLUME_STATE)
+		snprintf(t->state_why, sizeof(t->state_why), "%s", why);
 	if (event != SRPI_VOLUME_GONE)
 		return;
 	snprintf(t->gone_why, sizeof(t->gone_why), "%s", why);

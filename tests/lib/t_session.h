@@ -138,7 +138,8 @@ struct t_session {
 		GONE,	 /* a volume is gone */
 	} closes_from;
 	bool skips_a_second; /* when the connection is lost */
-	char events[80];     /* events of volumes: "+1 -0 =0 *0" */
+	char events[80];     /* events of volumes: "+1 -0 =0 *0 ~0" */
+	char state_why[ERROR_TEXT_SIZE];
 	char gone_why[128];
 	bool closing;
 	bool closed;

@@ -323,6 +323,12 @@ const struct srpi_volume_info *srpi_volume_info(const struct srpi_session *s,
 	return &s->info;
 }
 
+enum srpi_state srpi_volume_state(const struct srpi_session *s,
+				  unsigned int volume)
+{
+	return srpi_session_state(s);
+}
+
 void srpi_volume_forget(struct srpi_session *s, unsigned int volume)
 {
 	s->forgotten++;

@@ -308,10 +308,170 @@ T_TEST(volume_used_before_a_reconnect_is_not_exchanged)
 	t_session_drop(t, 0);
 	while (res == 1)
 		t_session_turn(t);
+	assert_int_equal(res, -ENODEV);
+	assert_int_equal(t->writes, 2);
+	assert_string_equal(t->events, "-1");
+	assert_non_null(strstr(t->gone_why, "another volume"));
+	assert_int_equal(srpi_volume_state(t->session, 1), SRPI_LOST);
+	/* That of the URI goes on. */
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t->write_lun, 0);
+	srpi_mem_free(io.mem);
+	t_session_free(t);
+}
+
+/* ---- a volume that is absent costs only itself ---- */
+
+static void volume_take_away(struct t_session *t, unsigned int how)
+{
+	t->has_second = how != 0;
+	t->second_is_mute = how == 1;
+	t->unready[1] =
+		(struct scsi_sense){ .key = how == 2 ? SCSI_KEY_NOT_READY : 0,
+				     .code = SCSI_ASC_MEDIUM_NOT_PRESENT };
+}
+
+static void volume_put_back(struct t_session *t)
+{
+	t->has_second = true;
+	t->second_is_mute = false;
+	t->unready[1].key = 0;
+}
+
+static const struct absent_row {
+	const char *name;
+	unsigned int how;
+	bool late; /* it is back after its I/O has failed */
+} absent_rows[] = {
+	{ "the target does not show it", 0 },
+	{ "it does not say what it is", 1 },
+	{ "it has no medium", 2 },
+	{ "the target does not show it for long", 0, true },
+	{ "it does not say what it is for long", 1, true },
+	{ "it has no medium for long", 2, true },
+};
+
+T_ROWS(volume_that_is_absent_costs_only_itself, absent_rows)
+{
+	const struct absent_row *row = *state;
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .has_ids = true,
+					     .has_second = true,
+					     .comes_back = true,
+					     .fast_io_fail_ms = 60000,
+					     .generation = 1 });
+	static uint8_t block[BLK];
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .volume = 1,
+			      .len = BLK,
+			      .buf = block,
+			      .done = t_session_store_result,
+			      .arg = &res };
+	struct srpi_error e;
+
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
+			 0);
+	for (unsigned int v = 0; v < 2; v++)
+		assert_int_equal(t_session_io_of(t, v, SRPI_WRITE, false), 0);
+	volume_take_away(t, row->how);
+	t_session_lose(t, 1, SCSI_ASC_NEXUS_LOSS);
+	assert_int_equal(srpi_volume_state(t->session, 0), SRPI_RUNNING);
+	assert_int_equal(srpi_volume_state(t->session, 1), SRPI_BLOCKED);
+	srpi_submit(t->session, &io);
+	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	assert_int_equal(res, 1);
+	if (row->late) {
+		reactor_skip(t->ctx->reactor, 60000);
+		while (res == 1)
+			t_session_turn(t);
+		assert_int_equal(res, -EIO);
+		assert_true(srpi_io_refused(&io));
+		assert_int_equal(srpi_volume_state(t->session, 1),
+				 SRPI_FAIL_FAST);
+		assert_int_equal(t_session_io_of(t, 1, SRPI_WRITE, false),
+				 -EIO);
+		assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
+	}
+	volume_put_back(t);
+	while (srpi_volume_state(t->session, 1) != SRPI_RUNNING)
+		t_session_turn(t);
+	while (res == 1)
+		t_session_turn(t);
+	assert_int_equal(res, row->late ? -EIO : 0);
+	assert_int_equal(t_session_io_of(t, 1, SRPI_WRITE, false), 0);
+	assert_int_equal(t->write_lun, 1);
+	assert_int_equal(t_session_io_of(t, 1, SRPI_FLUSH, false), 0);
+	assert_string_equal(t->events, row->late ? "~1 ~1 ~1" : "~1 ~1");
+	srpi_mem_free(io.mem);
+	t_session_free(t);
+}
+
+/* It was not flushed, and the target has lost it. */
+T_TEST(volume_that_is_back_tells_of_its_losses)
+{
+	struct t_session *t =
+		t_session_new(&(struct t_session_options){ .mode = MODE_CACHE,
+							   .has_store = true,
+							   .has_ids = true,
+							   .has_second = true,
+							   .comes_back = true,
+							   .generation = 1 });
+
+	for (unsigned int v = 0; v < 2; v++)
+		assert_int_equal(t_session_io_of(t, v, SRPI_WRITE, false), 0);
+	assert_int_equal(t_session_io(t, SRPI_FLUSH, false), 0);
+	volume_take_away(t, 0);
+	t_session_lose(t, 2, SCSI_ASC_NEXUS_LOSS);
+	volume_put_back(t);
+	assert_int_equal(t_session_io_of(t, 1, SRPI_FLUSH, false), -EIO);
+	assert_int_equal(t_session_io_of(t, 1, SRPI_FLUSH, false), 0);
+	assert_non_null(strstr(t->state_why, "may be lost"));
+	t_session_free(t);
+}
+
+/* Each of its commands ends by its own limit, and the connection is made again. */
+T_TEST(volume_that_hangs_does_not_make_io_fail)
+{
+	struct t_session *t = t_session_new(
+		&(struct t_session_options){ .mode = MODE_CACHE,
+					     .has_store = true,
+					     .has_ids = true,
+					     .has_second = true,
+					     .comes_back = true,
+					     .fast_io_fail_ms = 15000,
+					     .io_timeout_ms = 30000,
+					     .generation = 1 });
+	static uint8_t block[BLK];
+	int res = 1;
+	struct srpi_io io = { .op = SRPI_WRITE,
+			      .len = BLK,
+			      .buf = block,
+			      .done = t_session_store_result,
+			      .arg = &res };
+	struct srpi_error e;
+	unsigned int times;
+
+	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
+			 0);
+	t->never_writes = true;
+	srpi_submit(t->session, &io);
+	for (times = 0; res == 1; times++) {
+		while (res == 1 && t->writes == times) {
+			assert_int_not_equal(srpi_session_state(t->session),
+					     SRPI_FAIL_FAST);
+			t_session_turn(t);
+		}
+		if (res == 1)
+			reactor_skip(t->ctx->reactor, 30000);
+	}
 	assert_int_equal(res, -EIO);
 	assert_int_equal(t->writes, 2);
-	assert_int_equal(srpi_session_state(t->session), SRPI_LOST);
-	assert_non_null(strstr(t->why.text, "another volume"));
+	t->never_writes = false;
+	assert_int_equal(t_session_io_of(t, 1, SRPI_WRITE, false), 0);
 	srpi_mem_free(io.mem);
 	t_session_free(t);
 }
@@ -468,8 +628,8 @@ static struct t_session *lose_volume(const struct t_session_options *o)
 static void find_volume(struct t_session *t)
 {
 	t->lun_is_gone = false;
-	t->override =
-		t_override_attention(0x2a, SCSI_ASC_REPORTED_LUNS_CHANGED);
+	while (srpi_volume_state(t->session, 0) != SRPI_RUNNING)
+		t_session_turn(t);
 	assert_int_equal(t_session_io(t, SRPI_WRITE, false), 0);
 }
 
