@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/option.h"
 #include "base/option_rows.h"
+#include "config/control_path.h"
 
 /* The largest value of --max-...: far more than there can be descriptors. */
 #define LIMIT_MAX 1000000
@@ -203,10 +204,19 @@ static const struct option_row target_rows[] = {
 	{ .name = "control",
 	  .type = OPTION_PATH,
 	  .value = "PATH",
-	  .help = "Listen on this socket for *rdma-ctl*(1).",
+	  .dflt_text = "_control_, or _control.PORT_ if the port is not 5555, "
+		       "in a directory of the user",
+	  .help = "Listen on this socket for *rdma-ctl*(1). *none*: have no "
+		  "socket.",
 	  .more = "The mode of the socket is 0660. Root and the user of *rdma-target* may change the\n"
 		  "target; the group of the socket may look at it. With this option, *rdma-target* also\n"
-		  "starts without a volume. *rdma-ctl* uses _/run/rdma-target/control_ by default.",
+		  "starts without a volume.\n"
+		  "\n"
+		  "Without this option, the socket is in _/run/rdma-target_ for root, else in\n"
+		  "_$XDG_RUNTIME_DIR/rdma-target_; in a unit, in _$RUNTIME_DIRECTORY_. _PORT_ is the one\n"
+		  "of the first *--listen*. *rdma-ctl* looks there. If the socket cannot be made, or\n"
+		  "another target listens there, *rdma-target* serves without one, and a notice says why.\n"
+		  "A socket that a killed target has left is replaced.",
 	  OPTION_AT(target_options, control) },
 	{ .name = "auto-save",
 	  .type = OPTION_FLAG,
@@ -595,6 +605,11 @@ void target_options_free(struct target_options *opt)
 	opt->backings = NULL;
 	opt->backing_cnt = 0;
 	hmac_key_free(&opt->discovery_key);
+}
+
+bool options_have_control(const struct target_options *opt)
+{
+	return opt->control && strcmp(opt->control, CONTROL_PATH_NONE) != 0;
 }
 
 bool options_keep_nothing(const struct target_options *opt)

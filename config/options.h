@@ -76,7 +76,8 @@ struct target_options {
 	enum log_level log_level;
 	const char *config;  /* the configuration file; NULL: none */
 	const char *check;   /* check this configuration, serve nothing */
-	const char *control; /* path of the control socket; NULL: none */
+	const char *control; /* path of the control socket, or "none"; NULL: not
+			      * given (config/control_path.h) */
 	bool auto_save;	     /* save the configuration after each change */
 };
 
@@ -94,6 +95,9 @@ bool target_options_add_backing(struct target_options *opt,
 
 /* Bytes of the arena of each thread: the largest power of two that fits. */
 size_t options_arena_len(const struct target_options *opt);
+
+/* Does an option name a control socket? */
+bool options_have_control(const struct target_options *opt);
 
 /* Is nothing to survive (--state-dir none)? */
 bool options_keep_nothing(const struct target_options *opt);

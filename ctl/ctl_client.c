@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/given_files.h"
+#include "config/control_path.h"
+#include "transport/uri.h"
 
 #define CTL_INTERFACE "org.rdmablock.target"
 
@@ -44,6 +46,41 @@ static void ctl_explain_connect(const char *path, int err, struct error *e)
 			"%s: %s; start rdma-target with --control %s, or name "
 			"its socket with --control",
 			path, reason, path);
+}
+
+/* None of them is taken: a change would go to the wrong one. */
+static void ctl_refuse_choice(const struct control_path *found,
+			      unsigned int cnt, struct error *e)
+{
+	error_set(e, -EEXIST, "%s targets run here; choose one with --control:",
+		  cnt < CONTROL_PATHS_MAX ? "several" : "many");
+	for (unsigned int i = 0; i < cnt; i++)
+		error_add(e, "%s %s", i ? "," : "", found[i].text);
+}
+
+const char *ctl_find_control(struct error *e)
+{
+	static struct control_path found[CONTROL_PATHS_MAX];
+	const char *named = getenv("RDMA_TARGET_CONTROL");
+	unsigned int cnt;
+
+	if (named && *named)
+		return named;
+	cnt = control_path_find(found);
+	if (cnt == 1)
+		return found[0].text;
+	if (cnt)
+		ctl_refuse_choice(found, cnt, e);
+	else if (control_path_default(XP_URI_PORT, &found[0]))
+		error_set(e, -ENOENT,
+			  "no target runs here: none listens at %s; start "
+			  "rdma-target, or name its socket with --control",
+			  found[0].text);
+	else
+		error_set(e, -ENOENT,
+			  "no target runs here; start rdma-target, or name its "
+			  "socket with --control");
+	return NULL;
 }
 
 /* A target that is stopped accepts nothing: its queue may be full. */

@@ -17,6 +17,13 @@ enum ctl_exit {
 	CTL_DIFFERENT = 4,   /* diff: there are differences */
 };
 
+/*
+ * Finds the socket of the only target that runs here, or takes that of
+ * $RDMA_TARGET_CONTROL: the path, which stays. NULL: there is none, or there are several,
+ * as one line in @e says.
+ */
+const char *ctl_find_control(struct error *e);
+
 /* A connection to a target. */
 struct ctl_link {
 	const struct ctl_options *opt;

@@ -10,8 +10,13 @@ static const struct option_row ctl_rows[] = {
 	{ .name = "control",
 	  .type = OPTION_PATH,
 	  .value = "PATH",
-	  .dflt_text = CTL_CONTROL_DEFAULT,
+	  .dflt_text = "$RDMA_TARGET_CONTROL, else the only target that "
+		       "runs here",
 	  .help = "Talk to the target that listens on this socket.",
+	  .more = "Without this option and the variable, *rdma-ctl* looks for the sockets of targets in\n"
+		  "_$XDG_RUNTIME_DIR/rdma-target_ (unless it runs as root), then in _/run/rdma-target_.\n"
+		  "A target on port 5555 has _control_ there, one on another port _control.PORT_. If\n"
+		  "several targets run, *rdma-ctl* names their sockets and asks none of them.",
 	  OPTION_AT(ctl_options, control) },
 	{ .name = "timeout",
 	  .type = OPTION_DURATION,

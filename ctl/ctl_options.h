@@ -8,10 +8,8 @@
 
 #include "base/option.h"
 
-#define CTL_CONTROL_DEFAULT "/run/rdma-target/control"
-
 struct ctl_options {
-	const char *control; /* path; borrowed from argv */
+	const char *control; /* path; borrowed. NULL: not found yet */
 	int timeout_ms;
 	bool json;
 	bool dry_run;

@@ -516,8 +516,21 @@ static bool ctl_check_texts(const struct ctl_verb *verb,
 	return true;
 }
 
-static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
-				   int cnt)
+/* A verb that asks a target needs one. */
+static bool ctl_choose_target(const struct ctl_verb *verb,
+			      struct ctl_options *opt)
+{
+	bool asks = verb->method || !strcmp(verb->name, "top");
+	struct error e;
+
+	if (asks && !opt->control)
+		opt->control = ctl_find_control(&e);
+	if (asks && !opt->control)
+		log_error("%s", e.text);
+	return !asks || opt->control;
+}
+
+static enum ctl_exit ctl_take_verb(struct ctl_options *opt, char **arg, int cnt)
 {
 	struct ctl_args a = { .opt = opt, .code = CTL_REFUSED };
 	const struct ctl_verb *verb;
@@ -550,12 +563,14 @@ static enum ctl_exit ctl_take_verb(const struct ctl_options *opt, char **arg,
 	}
 	if (!ctl_check_texts(verb, &a))
 		return CTL_USAGE;
+	if (!ctl_choose_target(verb, opt))
+		return CTL_UNREACHABLE;
 	return ctl_run(verb, &a);
 }
 
 int main(int argc, char **argv)
 {
-	struct ctl_options opt = { .control = CTL_CONTROL_DEFAULT };
+	struct ctl_options opt = { 0 };
 	enum ctl_exit code = CTL_USAGE;
 	int first;
 

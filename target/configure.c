@@ -70,7 +70,7 @@ static const char *configuration_conflict(const struct target_options *opt,
 			     opt->metrics);
 		return "metrics";
 	}
-	if (opt->backing_cnt == 0 && !opt->control) {
+	if (opt->backing_cnt == 0 && !options_have_control(opt)) {
 		error_refuse(
 			e,
 			"nothing to serve: give at least one --backing (a file, "
@@ -172,6 +172,18 @@ bool configuration_finish(struct target_options *opt)
 	return !option;
 }
 
+/* A target without a volume has to be told where rdma-ctl can reach it. */
+static void configuration_choose_control(struct configuration *c)
+{
+	struct target_options *opt = &c->opt;
+
+	if (opt->control && !options_have_control(opt))
+		opt->control = NULL;
+	else if (HAVE_JSON && !opt->control && !opt->check_plugin &&
+		 control_path_default(options_first_port(opt), &c->own_control))
+		opt->control = c->own_control.text;
+}
+
 enum option_verdict configuration_read(int argc, char **argv,
 				       struct configuration *ret)
 {
@@ -179,6 +191,7 @@ enum option_verdict configuration_read(int argc, char **argv,
 
 	ret->file = NULL;
 	ret->all = NULL;
+	ret->own_control.text[0] = '\0';
 	target_options_init(&ret->opt);
 	verdict = configuration_add(argc, argv, &ret->opt);
 #if HAVE_JSON
@@ -187,7 +200,10 @@ enum option_verdict configuration_read(int argc, char **argv,
 #endif
 	if (verdict != OPTION_RUN)
 		return verdict;
-	return configuration_finish(&ret->opt) ? OPTION_RUN : OPTION_BAD;
+	if (!configuration_finish(&ret->opt))
+		return OPTION_BAD;
+	configuration_choose_control(ret);
+	return OPTION_RUN;
 }
 
 void configuration_free(struct configuration *c)

@@ -3,6 +3,7 @@
 #ifndef TARGET_CONFIGURE_H
 #define TARGET_CONFIGURE_H
 
+#include "config/control_path.h"
 #include "config/options.h"
 
 struct configuration {
@@ -12,6 +13,8 @@ struct configuration {
 	struct json_t *file;
 	/* The values of file and command line together, without defaults. */
 	struct json_t *all;
+	/* Of opt.control, if no option names the socket; else empty. */
+	struct control_path own_control;
 };
 
 /*

@@ -141,7 +141,7 @@ static bool configuration_check_user(const struct configuration *c,
 static bool configuration_serves(const struct configuration *c,
 				 const char *path)
 {
-	if (c->opt.backing_cnt || c->opt.control)
+	if (c->opt.backing_cnt || options_have_control(&c->opt))
 		return true;
 	log_error("%s: there is nothing to serve: it has no 'backing'; a "
 		  "target with --control starts without",

@@ -7,6 +7,12 @@
 #include "target/manage_methods.h"
 #include "target/manage_reload.h"
 
+/* Nobody has asked for that socket. */
+static bool server_chose_control(const struct server *s)
+{
+	return s->opt->control == s->configuration->own_control.text;
+}
+
 int server_manage_open(struct server *s, struct error *e)
 {
 	int err;
@@ -19,7 +25,11 @@ int server_manage_open(struct server *s, struct error *e)
 		return error_set(e, err, "out of memory");
 	if (!s->opt->control)
 		return 0;
-	return control_create(s->opt->control, s->opt->user, &s->control, e);
+	err = control_create(s->opt->control, s->opt->user, &s->control, e);
+	if (!err || !server_chose_control(s))
+		return err;
+	s->no_control = *e;
+	return 0;
 }
 
 int server_manage_start(struct server *s, struct error *e)
@@ -27,6 +37,9 @@ int server_manage_start(struct server *s, struct error *e)
 	if (!s->manage)
 		return 0;
 	manage_started(s->manage);
+	if (s->no_control.err)
+		log_notice("rdma-ctl cannot reach this target: %s",
+			   s->no_control.text);
 	/* Worker 0 runs from here on. */
 	server_calls_open(s);
 	if (s->opt->config)

@@ -123,6 +123,7 @@ struct server {
 	struct manage *manage;	     /* NULL: nothing changes while the target
 				  * runs */
 	struct control *control;     /* NULL: no socket */
+	struct error no_control;     /* why, if no option names it */
 	struct export *export;	     /* export.h */
 	struct heartbeat *heartbeat; /* heartbeat.h; NULL: not requested */
 	struct responder_process *responder; /* responder_process.h; NULL: no

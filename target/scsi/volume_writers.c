@@ -35,7 +35,8 @@ static bool run_dir_is_ours(const char *dir)
 static bool use_dir(const char *parent, char *buf, size_t len)
 {
 	snprintf(buf, len, "%s/rdma-target", parent);
-	return (!mkdir(buf, 0700) || errno == EEXIST) && run_dir_is_ours(buf) &&
+	/* The control socket may be there, which a group may use. */
+	return (!mkdir(buf, 0755) || errno == EEXIST) && run_dir_is_ours(buf) &&
 	       !access(buf, W_OK);
 }
 

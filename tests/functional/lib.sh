@@ -33,6 +33,8 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/rdma-test.XXXXXX")
 chmod 755 "$T"
 # What the programs keep, if no option says where.
 export STATE_DIRECTORY="$T/host-state"
+# Of targets that name no control socket. Two targets of a test have two ports.
+export RUNTIME_DIRECTORY="$T/host-run"
 # Everybody may read it: beside a secret, a target cannot save its configuration.
 mkdir -m 755 "$STATE_DIRECTORY"
 t_cnt=0

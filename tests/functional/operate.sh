@@ -13,8 +13,6 @@ t_mounts=$DAY/mnt
 export RDMA_BLOCK_PLUGIN_PATH=$BUILD/plugins/qos
 d_here="s|/tmp/day|$DAY|g; s|:5599|:$((20000 + RANDOM % 12000))|g"
 
-rdma-ctl() { command rdma-ctl --control "$DAY/control" "$@"; }
-
 # Removes values that differ each time.
 d_same() {
 	sed -E 's/0x[0-9a-f]{32}/INITIATOR/; s/process [0-9]+, [0-9]+ threads/process/

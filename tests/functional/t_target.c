@@ -52,6 +52,7 @@ const char *t_scratch(void)
 		/* of targets without --state-dir */
 		snprintf(path, sizeof(path), "%s/default-state", scratch);
 		assert_int_equal(setenv("STATE_DIRECTORY", path, 1), 0);
+		assert_int_equal(setenv("RUNTIME_DIRECTORY", scratch, 1), 0);
 		atexit(remove_scratch);
 	}
 	return scratch;

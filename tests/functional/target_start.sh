@@ -17,6 +17,7 @@ work=$(mktemp -d)
 chmod 755 "$work"
 export STATE_DIRECTORY=$work/default-state # of targets without --state-dir
 mkdir -m 755 "$STATE_DIRECTORY"
+export RUNTIME_DIRECTORY=$work/default-run # without --control
 # Two unused ports, below those that the kernel gives to connections.
 while port=$((20000 + SRANDOM % 12000)) &&
 	ss -Htan "sport = $port or sport = $((port + 1))" | grep -q .; do :; done

@@ -252,7 +252,7 @@ static int run_target(void)
 		other,	       "-b",	       "null:1M",   "-b",  plugged,
 		"-b",	       "events:watch", "--buffers", "8M",  "-t",
 		"2",	       "--state-dir",  state,	    "-P",  pidfile,
-		NULL
+		"--control",   "none",	       NULL
 	};
 	struct configuration c;
 	int status = 1;

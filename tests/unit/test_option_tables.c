@@ -207,7 +207,10 @@ static const struct {
 	const char *name;
 	const char *text;
 } texts[] = {
-	{ "control", CTL_CONTROL_DEFAULT },
+	{ "control", "_control_, or _control.PORT_ if the port is not 5555, in "
+		     "a directory of the user" },
+	{ "control", "$RDMA_TARGET_CONTROL, else the only target that runs "
+		     "here" },
 	{ "threads", "the number of processors, at most 4, and at most one "
 		     "thread for each 8M of *--buffers*" },
 	{ "poll-us", "200; with one processor 0" },
