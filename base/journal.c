@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
+#define SYSLOG_SOCKET  "/dev/log"
+#define SYSLOG_DAEMON  3 /* the facility */
 
 /* More than a line of the log (base/log.c) with its fields. */
 #define JOURNAL_DATAGRAM_SIZE 4096
@@ -37,11 +39,19 @@ bool journal_has_stderr(void)
 	return strcmp(stream, ours) == 0;
 }
 
+int journal_socket(void)
+{
+	return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
 int journal_open(void)
 {
-	return journal_has_stderr()
-		       ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)
-		       : -1;
+	return journal_has_stderr() ? journal_socket() : -1;
+}
+
+bool journal_is_there(void)
+{
+	return access(JOURNAL_SOCKET, W_OK) == 0;
 }
 
 /* ---- sending ---- */
@@ -100,5 +110,20 @@ bool journal_send(int fd, const struct journal_entry *entry)
 	/* To its name each time: the socket of a journal that was started again is
 	 * another one. */
 	return sendto(fd, d.bytes, d.len, MSG_NOSIGNAL, (const void *)&to,
+		      sizeof(to)) >= 0;
+}
+
+/* As syslog(3) does: RFC 3164 without the time and the host. */
+bool syslog_send(int fd, const struct journal_entry *entry)
+{
+	static const struct sockaddr_un to = { AF_UNIX, SYSLOG_SOCKET };
+	char line[JOURNAL_DATAGRAM_SIZE];
+	int len = snprintf(line, sizeof(line), "<%d>%s[%d]: %s",
+			   SYSLOG_DAEMON << 3 | entry->severity, entry->program,
+			   getpid(), entry->message);
+
+	if (len >= (int)sizeof(line))
+		len = sizeof(line) - 1;
+	return sendto(fd, line, (size_t)len, MSG_NOSIGNAL, (const void *)&to,
 		      sizeof(to)) >= 0;
 }

@@ -26,7 +26,14 @@ bool journal_has_stderr(void);
  * may forbid this. */
 int journal_open(void);
 
+/* For a daemon: is a journal there, whatever stderr is? The socket is for both below. */
+bool journal_is_there(void);
+int journal_socket(void);
+
 /* Waits while the journal is busy. False: there is no journal. */
 bool journal_send(int fd, const struct journal_entry *entry);
+
+/* The same for syslog(3), without the fields. */
+bool syslog_send(int fd, const struct journal_entry *entry);
 
 #endif

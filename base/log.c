@@ -14,11 +14,6 @@
 
 #include "base/journal.h"
 
-/* syslog.h defines LOG_INFO and LOG_DEBUG, too, so it cannot be included. */
-void syslog(int priority, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-void openlog(const char *ident, int option, int facility);
-
 #define LOG_LINE_SIZE 1024
 #define LOG_RING_SIZE 256u /* lines */
 #define LOG_FLUSH_S   1
@@ -29,7 +24,8 @@ const char *const log_level_names[] = { "error", "warning", "notice",
 					"info",	 "debug",   NULL };
 
 static const char *log_name = "rdma-block";
-static bool log_syslog;
+static int log_daemon = -1;  /* for the next two */
+static int log_syslog = -1;  /* -1: not to syslog */
 static int log_journal = -1; /* -1: not to the journal */
 static _Atomic(log_take *) log_sink;
 static _Thread_local const struct log_caller *log_caller;
@@ -68,8 +64,17 @@ void log_init(const char *name, enum log_level level)
 
 void log_to_syslog(void)
 {
-	openlog(log_name, /* LOG_PID */ 1, /* LOG_DAEMON */ 3 << 3);
-	log_syslog = true;
+	log_open_syslog();
+	if (journal_is_there())
+		log_journal = log_daemon;
+	else
+		log_syslog = log_daemon;
+}
+
+void log_open_syslog(void)
+{
+	if (log_daemon < 0)
+		log_daemon = journal_socket();
 }
 
 void log_to_journal(void)
@@ -121,15 +126,19 @@ static void log_put_stderr(const char *name, enum log_level level,
 static void log_put_journal(enum log_level level, const struct log_about *about,
 			    const char *text)
 {
+	const struct journal_entry entry = {
+		.severity = severities[level],
+		.program = log_name,
+		.message = text,
+		.nexus = about->nexus,
+		.volume = about->volume,
+		.lun = about->lun,
+	};
+
+	if (log_syslog >= 0)
+		syslog_send(log_syslog, &entry);
 	/* By the stream, it comes in another order, and without its fields. */
-	if (!journal_send(log_journal, &(struct journal_entry){
-					       .severity = severities[level],
-					       .program = log_name,
-					       .message = text,
-					       .nexus = about->nexus,
-					       .volume = about->volume,
-					       .lun = about->lun,
-				       }))
+	else if (!journal_send(log_journal, &entry))
 		log_put_stderr("", level, text);
 }
 
@@ -139,10 +148,8 @@ static void log_put_now(enum log_level level, const struct log_about *about,
 	char name[32];
 
 	snprintf(name, sizeof(name), "%s: ", log_name);
-	if (log_journal >= 0)
+	if (log_journal >= 0 || log_syslog >= 0)
 		log_put_journal(level, about, text);
-	else if (log_syslog)
-		syslog(severities[level], "%s", text);
 	else
 		log_put_stderr(name, level, text);
 }

@@ -35,8 +35,11 @@ extern const char *const log_level_names[];
 /* @name is the start of each line; borrowed for the life of the process. */
 void log_init(const char *name, enum log_level level);
 
-/* Log to syslog from now on (stderr of a daemon is /dev/null). */
+/* Log to the journal of systemd or, without it, to syslog from now on (stderr of a daemon
+ * is /dev/null). Lines have their fields in the journal. A sandbox may forbid to open the
+ * socket for it: log_open_syslog() does it before. */
 void log_to_syslog(void);
+void log_open_syslog(void);
 
 /* If stderr is a stream of systemd's journal, send lines to the journal with their
  * severity and what they are about, as fields, from now on. A line that the journal does

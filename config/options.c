@@ -522,6 +522,15 @@ static const struct option_row target_rows[] = {
 		.help = "Write the process ID to _FILE_ when ready.",
 		.more = "*rdma-target* removes the file at the end, or empties it if *--user* may not remove it.\n"
 			"It keeps the file locked: a second program that uses the same file does not start."),
+	{ .name = "daemonize",
+	  .type = OPTION_FLAG,
+	  .cmdline_only = true,
+	  .help = "Return when the target serves, and leave it running.",
+	  .more = "The exit status is 0 then, and 1 if it cannot start. Afterwards, the log goes to the\n"
+		  "file that standard error is, if it is one, else to the journal of systemd or to\n"
+		  "syslog. The working directory stays. Use *--pidfile* to find the process. A unit of\n"
+		  "systemd needs no *--daemonize*.",
+	  OPTION_AT(target_options, daemonize) },
 	{ .name = "user",
 	  .letter = 'u',
 	  .type = OPTION_USER,

@@ -68,6 +68,7 @@ struct target_options {
 	const char *user; /* NULL: do not change it; borrowed, as all texts
 			       * here */
 	bool no_sandbox;
+	bool daemonize;
 	bool check_plugin;	  /* check backings[0] and serve nothing */
 	const char *pidfile;	  /* NULL: none */
 	const char *state_dir;	  /* NULL: the default (state_dir.h) */

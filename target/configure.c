@@ -191,6 +191,7 @@ enum option_verdict configuration_read(int argc, char **argv,
 
 	ret->file = NULL;
 	ret->all = NULL;
+	ret->ready_fd = -1;
 	ret->own_control.text[0] = '\0';
 	target_options_init(&ret->opt);
 	verdict = configuration_add(argc, argv, &ret->opt);

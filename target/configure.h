@@ -13,6 +13,7 @@ struct configuration {
 	struct json_t *file;
 	/* The values of file and command line together, without defaults. */
 	struct json_t *all;
+	int ready_fd; /* of daemon_fork(); -1: nobody waits for the start */
 	/* Of opt.control, if no option names the socket; else empty. */
 	struct control_path own_control;
 };

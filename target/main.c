@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target/check_plugin.h"
 #include "target/configure.h"
+#include "target/daemon.h"
 #include "target/server.h"
 #include "base/heap.h"
 #include "base/log.h"
@@ -18,6 +19,8 @@ int main(int argc, char **argv)
 	switch (configuration_read(argc, argv, &c)) {
 	case OPTION_RUN:
 		log_init("rdma-target", c.opt.log_level);
+		if (c.opt.daemonize)
+			daemon_fork(&c.ready_fd);
 		code = c.opt.check_plugin ? check_plugin(&c.opt.backings[0],
 							 c.opt.no_sandbox)
 					  : server_run(&c);

@@ -18,6 +18,7 @@
 
 #include "config.h"
 #include "base/count.h"
+#include "target/daemon.h"
 #include "target/landlock.h"
 #include "target/privileges.h"
 #include "target/sandbox.h"
@@ -89,6 +90,7 @@ static int responder_child(const struct server *s, int socket,
 
 	pthread_setname_np(pthread_self(), "discovery");
 	close(s->signal_fd);
+	daemon_leave(s->configuration->ready_fd);
 	if (!responder_await_target(socket))
 		return EXIT_SUCCESS;
 	if (!responder_give_up_rights(opt, &e) &&

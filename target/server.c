@@ -18,6 +18,7 @@
 
 #include "config.h"
 #include "target/announce.h"
+#include "target/daemon.h"
 #include "target/block/layer_fault.h"
 #include "target/block/plugin_host.h"
 #include "target/block/plugin_load.h"
@@ -627,6 +628,9 @@ static void server_serve(struct server *s)
 
 	server_watch_signals(s);
 	server_watch_sizes(s);
+	if (s->configuration->ready_fd >= 0 &&
+	    !daemon_ready(s->configuration->ready_fd))
+		raise(SIGTERM);
 	/* The thread has the rights of the others. What can be pasted was
 	 * written without it: every start needs it. */
 	log_start_thread();

@@ -93,6 +93,8 @@ d_run() { # COMMAND
 	case $1 in
 	wait) d_wait >"$T/out" 2>&1 ;;
 	*'&') d_start "$1" ;;
+	# A file would go on to be the log; a reader has a terminal.
+	*--daemonize*) (set -o pipefail && eval "$1" 2>&1 | cat >"$T/out") ;;
 	*) eval "$1" >"$T/out" 2>&1 ;;
 	esac
 }
@@ -111,6 +113,7 @@ d_console() { # COMMAND WANT
 # one.
 d_sh() { # COMMAND
 	case $1 in
+	rdma-target\ --daemonize*) d_run "$1" ;;
 	rdma-target\ * | */rdma-target\ *) d_run "${1%&}&" ;;
 	*) d_run "$1" ;;
 	esac

@@ -167,6 +167,25 @@ T_TEST(field_that_does_not_fit_is_left_out)
 	close(fd);
 }
 
+/* Of a daemon. The machine may have either. */
+T_TEST(line_goes_to_syslog)
+{
+	int fd = journal_socket();
+	char want[64];
+
+	assert_true(syslog_send(fd, &(struct journal_entry){
+					    .severity = 4,
+					    .program = "rdma-test",
+					    .message = "it is broken",
+				    }));
+	assert_string_equal(journal.address, "/dev/log");
+	snprintf(want, sizeof(want), "<28>rdma-test[%d]: it is broken",
+		 getpid());
+	assert_int_equal(journal.len, strlen(want));
+	assert_memory_equal(journal.bytes, want, journal.len);
+	close(fd);
+}
+
 T_TEST(redirected_stderr_is_not_the_journal)
 {
 	setenv("JOURNAL_STREAM", "1:2", 1);
