@@ -145,7 +145,8 @@ static bool save_refuse(const struct manage *m, struct manage_fault *f, int err)
 			     m->server->opt->config, strerror(-err),
 			     may_not ? "; the target must be able to write its "
 				       "directory (systemd: ReadWritePaths=), "
-				       "which may have no other secrets"
+				       "which may have no other secrets; or "
+				       "write it yourself: rdma-ctl show >FILE"
 				     : "");
 }
 

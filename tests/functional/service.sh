@@ -147,6 +147,31 @@ second_target() {
 	t_check 'both stop' systemctl stop rdma-target@second.service
 }
 
+# As the packages install it: no options, and a file without volumes.
+starts_empty() {
+	rm /etc/default/rdma-target
+	cp /mnt/share/rdma-target.json /etc/rdma-target.json &&
+		systemctl start $U && rdma-ctl status | grep '^volumes  *0$'
+}
+adds_and_keeps() {
+	rdma-ctl volume add ram:1M,name=kept &&
+		! rdma-ctl save 2>"$T/said" &&
+		grep 'write it yourself: rdma-ctl show >FILE' "$T/said" &&
+		rdma-ctl show >"$T/shown" && cp "$T/shown" /etc/rdma-target.json &&
+		systemctl restart $U && rdma-ctl volume list | grep -w kept
+}
+reloads_file() {
+	sed -i 's/"kept"/"other"/; s/"ram:1M"/"ram:2M"/' /etc/rdma-target.json
+	cat /etc/rdma-target.json
+	systemctl reload $U && rdma-ctl volume list | grep -w other
+}
+file_in_etc() {
+	t_check 'without options, it serves what /etc/rdma-target.json says' starts_empty
+	t_check 'rdma-ctl adds a volume, and writes the file' adds_and_keeps
+	t_check 'a reload applies the file' reloads_file
+	t_check 'it stops' stops
+}
+
 # The store of the volume odd keeps a worker while the FIFO exists.
 hang_fifo=/srv/volumes/hang
 journal_has() { b_journal $U | grep -E "$1"; }
@@ -245,6 +270,11 @@ inside() {
 	t_check 'the journal has no complaint' says_nothing_bad
 	hung_target
 	attempts
+	if [ -e "$BUILD/ctl/rdma-ctl" ]; then
+		file_in_etc
+	else
+		t_skip 'a file in /etc' 'built without jansson'
+	fi
 	cat >/etc/default/rdma-target <<-END
 		OPTIONS=--backing /srv/volumes/disk.img --listen srp+tcp://127.0.0.1:5555
 	END
@@ -260,4 +290,5 @@ inside() {
 b_root
 b_install target/rdma-target.service target/rdma-target@.service target/rdma-target
 [ ! -e "$BUILD/ctl/rdma-ctl" ] || b_install ctl/rdma-ctl
+cp "$(dirname "$0")/../../packaging/rdma-target.json" "$T/share"
 b_boot "$0"
