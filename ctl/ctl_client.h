@@ -11,8 +11,7 @@
 /* How rdma-ctl ends. */
 enum ctl_exit {
 	CTL_DONE = 0,
-	CTL_REFUSED = 1,     /* by the target; nothing has changed */
-	CTL_USAGE = 2,	     /* by rdma-ctl */
+	CTL_REFUSED = 1, /* by the target or rdma-ctl; nothing has changed */
 	CTL_UNREACHABLE = 3, /* or the connection has ended */
 	CTL_DIFFERENT = 4,   /* diff: there are differences */
 };

@@ -184,6 +184,6 @@ const struct option_table ctl_option_table = {
 	.head = "Usage: rdma-ctl [OPTION]... VERB [ARGUMENT]...\n"
 		"Shows the state of a running rdma-target, and changes it.\n\n",
 	.tail = "\n"
-		"Exit status: 0 done; 1 the target refused it; 2 wrong usage; 3 the target "
-		"cannot\nbe reached; 4 (diff) there are differences.\n",
+		"Exit status: 0 done; 1 refused, or wrong usage: nothing has changed; 3 the target\n"
+		"cannot be reached; 4 (diff) there are differences.\n",
 };

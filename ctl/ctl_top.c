@@ -421,11 +421,11 @@ enum ctl_exit ctl_top(const struct ctl_options *opt, char **arg, int cnt)
 	if (cnt > 0 && !top_parse_interval(arg[0], &t.interval_ms)) {
 		log_error("'%s' is not a number of seconds from 0.1 to 3600",
 			  arg[0]);
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	}
 	if (cnt > 1 && !top_parse_count(arg[1], &t.count)) {
 		log_error("'%s' is not a number above 0", arg[1]);
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	}
 	top_catch_signals();
 	t.screen = HAVE_CURSES && ctl_screen_open();

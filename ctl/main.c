@@ -20,7 +20,6 @@ struct ctl_args {
 	const struct ctl_options *opt;
 	char **arg;
 	int cnt;
-	enum ctl_exit code; /* how to end when they are wrong */
 	/* Of the verb, unless its arguments ask for another one. */
 	const char *method;
 	void (*print)(const json_t *out);
@@ -99,7 +98,6 @@ static json_t *make_keys(struct ctl_args *a, int first)
 
 		if (!value) {
 			log_error("'%s' is not KEY=VALUE", a->arg[i]);
-			a->code = CTL_USAGE;
 			json_decref(parameters);
 			return NULL;
 		}
@@ -452,7 +450,7 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 	a->print_json = ctl_print_json;
 	in = verb->make(a);
 	if (!in)
-		return a->code;
+		return CTL_REFUSED;
 	if (verb->follows)
 		return ctl_run_follow(verb, a, in);
 	code = a->gives ? ctl_call_giving(a, in, &out, &e)
@@ -532,26 +530,26 @@ static bool ctl_choose_target(const struct ctl_verb *verb,
 
 static enum ctl_exit ctl_take_verb(struct ctl_options *opt, char **arg, int cnt)
 {
-	struct ctl_args a = { .opt = opt, .code = CTL_REFUSED };
+	struct ctl_args a = { .opt = opt };
 	const struct ctl_verb *verb;
 	const char *extra;
 	int words;
 
 	if (cnt == 0) {
 		log_error("no verb is given; try --help");
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	}
 	verb = ctl_find_verb(arg, cnt, &words);
 	if (!verb) {
 		ctl_refuse_verb(arg, cnt);
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	}
 	a.arg = arg + words;
 	a.cnt = cnt - words;
 	if (a.cnt < verb->min || (verb->max >= 0 && a.cnt > verb->max)) {
 		log_error("%s: too %s arguments; try --help", verb->name,
 			  a.cnt < verb->min ? "few" : "many");
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	}
 	/* A removal with --dry-run must not remove. */
 	extra = ctl_find_extra(verb, opt);
@@ -559,10 +557,10 @@ static enum ctl_exit ctl_take_verb(struct ctl_options *opt, char **arg, int cnt)
 		log_error(
 			"%s does not take %s; nothing has changed; try --help",
 			verb->name, extra);
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	}
 	if (!ctl_check_texts(verb, &a))
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	if (!ctl_choose_target(verb, opt))
 		return CTL_UNREACHABLE;
 	return ctl_run(verb, &a);
@@ -571,7 +569,7 @@ static enum ctl_exit ctl_take_verb(struct ctl_options *opt, char **arg, int cnt)
 int main(int argc, char **argv)
 {
 	struct ctl_options opt = { 0 };
-	enum ctl_exit code = CTL_USAGE;
+	enum ctl_exit code = CTL_REFUSED;
 	int first;
 
 	std_files_hold();

@@ -31,8 +31,8 @@ exits() {
 	"$@"
 	[ $? = "$want" ]
 }
-t_check 'a time that is none is wrong usage' exits 2 top soon
-t_check 'a count that is none is wrong usage' exits 2 top 1 0
-t_check 'as JSON there is none' exits 2 rdma-ctl --json --control "$S" top 0.1 1
+t_check 'a time that is none is wrong usage' exits 1 top soon
+t_check 'a count that is none is wrong usage' exits 1 top 1 0
+t_check 'as JSON there is none' exits 1 rdma-ctl --json --control "$S" top 0.1 1
 t_check 'without a target it says so' exits 3 rdma-ctl --control "$T/none" top 1 1
 t_done

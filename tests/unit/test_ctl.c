@@ -298,7 +298,7 @@ T_ROWS(top_refuses, usage_rows)
 	const struct usage_row *row = *state;
 
 	assert_int_equal(run_top(two_samples, row->seconds, row->count),
-			 CTL_USAGE);
+			 CTL_REFUSED);
 	assert_string_equal(printed, "");
 	free(printed);
 }
