@@ -51,10 +51,20 @@ static const struct option_row ctl_rows[] = {
 };
 
 static const struct option_row ctl_verb_rows[] = {
-	{ .name = "status", .help = "Show the state of the target." },
+	{ .name = "status",
+	  .help = "Show whether the target is well, since when it is not, what "
+		  "ends that, and what it does. *rdma-ctl* without a verb "
+		  "does the same." },
+	{ .name = "tree",
+	  .help = "Show the volumes with their stores, who may use them, and "
+		  "who does." },
+	{ .name = "ls", .help = "The same as *tree*." },
 	{ .name = "show",
 	  .help = "Print the configuration of the running target, in JSON." },
 	{ .name = "volume list", .help = "List the volumes." },
+	{ .name = "volume show",
+	  .value = "NAME",
+	  .help = "Show all about a volume, and who uses it." },
 	{ .name = "volume add",
 	  .type = OPTION_PATH,
 	  .value = "SPEC",
@@ -163,6 +173,9 @@ static const struct option_row ctl_verb_rows[] = {
 	  .help = "Log up to *error*, *warning*, *notice*, *info* or "
 		  "*debug*, also of the process that answers "
 		  "*rdma-discover*(1)." },
+	{ .name = "help",
+	  .value = "[VERB]",
+	  .help = "Show what a verb does, and what it takes." },
 };
 
 const struct option_table ctl_verb_table = {

@@ -2,112 +2,11 @@
 #include "ctl/ctl_print.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/size.h"
-
-static const char *ctl_field(const json_t *of, const char *key)
-{
-	const char *text = json_string_value(json_object_get(of, key));
-
-	return text ? text : "";
-}
-
-static long long ctl_number(const json_t *of, const char *key)
-{
-	return json_integer_value(json_object_get(of, key));
-}
-
-/* 0: not known */
-static void print_left(long long seconds)
-{
-	if (seconds)
-		printf(", about %lld:%02lld:%02lld to go", seconds / 3600,
-		       seconds / 60 % 60, seconds % 60);
-}
-
-/* Since when something is not as it should be, why, and what ends that. */
-static void print_since(long long since_ms, const char *why, const char *end)
-{
-	time_t since = (time_t)(since_ms / 1000);
-	char text[32] = "";
-	struct tm tm;
-
-	if (localtime_r(&since, &tm))
-		strftime(text, sizeof(text), "%F %T", &tm);
-	printf(" since %s%s%s, %s", text, *why ? ": " : "", why, end);
-}
-
-/* @ended: NULL: it has not. */
-static void print_discovery(const json_t *ended)
-{
-	if (!ended)
-		return;
-	printf("discovery     has ended");
-	print_since(ctl_number(ended, "since_ms"), ctl_field(ended, "error"),
-		    ctl_field(ended, "end"));
-	putchar('\n');
-}
-
-/* @stopping: NULL: it does not stop. */
-static void print_stopping(const json_t *stopping)
-{
-	long long left = ctl_number(stopping, "seconds_left");
-
-	if (!stopping)
-		return;
-	printf("stopping      for %lld s: waits for %lld commands of %lld "
-	       "sessions and %lld flushes",
-	       ctl_number(stopping, "seconds"),
-	       ctl_number(stopping, "commands"),
-	       ctl_number(stopping, "sessions"),
-	       ctl_number(stopping, "flushes"));
-	print_left(left);
-	putchar('\n');
-}
-
-void ctl_print_status(const json_t *out)
-{
-	const char *file = ctl_field(out, "config");
-	json_t *listeners = json_object_get(out, "listeners");
-	json_t *one;
-	size_t i;
-
-	printf("rdma-target %s, process %lld, %lld threads\n",
-	       ctl_field(out, "version"), ctl_number(out, "pid"),
-	       ctl_number(out, "threads"));
-	json_array_foreach(listeners, i, one)
-		printf("%s %s\n", i ? "             " : "listens on   ",
-		       json_string_value(one));
-	printf("volumes       %lld", ctl_number(out, "volumes"));
-	json_array_foreach(json_object_get(out, "not_ready"), i, one)
-		printf("%s%s",
-		       i ? ", " : "; not ready: ", json_string_value(one));
-	putchar('\n');
-	printf("sessions      %lld\n", ctl_number(out, "sessions"));
-	printf("configuration %s", *file ? file : "of the command line");
-	printf(", generation %lld", ctl_number(out, "generation"));
-	if (json_object_get(out, "changing_seconds"))
-		printf(", being changed for %lld s",
-		       ctl_number(out, "changing_seconds"));
-	puts(json_is_true(json_object_get(out, "auto_save"))
-		     ? ", saved after each change"
-		     : "");
-	printf("log level     %s\n", ctl_field(out, "log_level"));
-	print_discovery(json_object_get(out, "discovery_ended"));
-	print_stopping(json_object_get(out, "stopping"));
-}
-
-/* Of a volume that is not ready, unless somebody has asked for that. */
-static void print_trouble(const json_t *vol)
-{
-	if (json_object_get(vol, "state_end"))
-		print_since(ctl_number(vol, "state_since_ms"),
-			    ctl_field(vol, "state_error"),
-			    ctl_field(vol, "state_end"));
-}
+#include "ctl/ctl_text.h"
 
 static void print_texts(const json_t *list)
 {
@@ -123,77 +22,6 @@ static void print_access(const json_t *rules, bool is_of_target)
 {
 	fputs(is_of_target ? "target: " : "", stdout);
 	print_texts(rules);
-}
-
-static void print_volume(const json_t *vol)
-{
-	long long left = ctl_number(vol, "seconds_left");
-	char size[SIZE_TEXT_SIZE];
-
-	printf("%-4lld %-24s %10s %5lld  %-12s ", ctl_number(vol, "lun"),
-	       ctl_field(vol, "name"),
-	       size_format((uint64_t)ctl_number(vol, "size"), size),
-	       ctl_number(vol, "block_size"), ctl_field(vol, "kind"));
-	printf("%s%s%s", ctl_field(vol, "state"),
-	       json_is_true(json_object_get(vol, "read_only")) ? ", read-only"
-							       : "",
-	       json_is_true(json_object_get(vol, "never_stable"))
-		       ? ", writes never stable"
-		       : "");
-	if (ctl_number(vol, "progress_percent"))
-		printf(", %lld %%", ctl_number(vol, "progress_percent"));
-	print_left(left);
-	print_trouble(vol);
-	fputs("; for ", stdout);
-	print_access(json_object_get(vol, "allow"),
-		     json_is_true(json_object_get(vol, "follows_target")));
-	putchar('\n');
-}
-
-void ctl_print_volumes(const json_t *out)
-{
-	json_t *vol;
-	size_t i;
-
-	printf("%-4s %-24s %10s %5s  %-12s %s\n", "LUN", "NAME", "SIZE",
-	       "BLOCK", "KIND", "STATE; FOR WHOM");
-	json_array_foreach(json_object_get(out, "volumes"), i, vol)
-		print_volume(vol);
-}
-
-/* "-": it is not over RDMA. */
-static void print_negotiated(const json_t *session)
-{
-	const json_t *n = json_object_get(session, "negotiated");
-
-	if (!n) {
-		printf("-\n");
-		return;
-	}
-	printf("MTU %lld of %lld, READ depth %lld, P_Key 0x%04llx, SL %lld\n",
-	       ctl_number(n, "mtu"), ctl_number(n, "port_mtu"),
-	       ctl_number(n, "read_depth"), ctl_number(n, "pkey"),
-	       ctl_number(n, "sl"));
-}
-
-void ctl_print_sessions(const json_t *out)
-{
-	json_t *list = json_object_get(out, "sessions");
-	long long hidden =
-		ctl_number(out, "total") - (long long)json_array_size(list);
-	json_t *one;
-	size_t i;
-
-	printf("%-34s %-24s %8s %7s  %s\n", "INITIATOR", "ADDRESS", "CHANNELS",
-	       "VOLUMES", "RDMA");
-	json_array_foreach(list, i, one) {
-		printf("%-34s %-24s %8lld %7lld  ", ctl_field(one, "initiator"),
-		       ctl_field(one, "address"), ctl_number(one, "channels"),
-		       ctl_number(one, "volumes"));
-		print_negotiated(one);
-	}
-	if (hidden > 0)
-		printf("and %lld more\n", hidden);
 }
 
 static void ctl_dump(const json_t *json, size_t flags)
@@ -242,7 +70,9 @@ void ctl_print_changes(const json_t *out)
 
 void ctl_print_size(const json_t *out)
 {
-	printf("%lld bytes\n", ctl_number(out, "size"));
+	char text[CTL_TEXT_SIZE];
+
+	printf("%s\n", ctl_size_text(ctl_number(out, "size"), text));
 }
 
 void ctl_print_added(const json_t *out)
@@ -418,12 +248,8 @@ void ctl_print_faults_json(const json_t *out)
 
 void ctl_print_event(const json_t *out)
 {
-	time_t seconds = (time_t)(ctl_number(out, "time_ms") / 1000);
-	char text[32] = "";
-	struct tm tm;
+	char text[CTL_TEXT_SIZE];
 
-	if (localtime_r(&seconds, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	printf("%s %-14s %s\n", text, ctl_field(out, "event"),
-	       ctl_field(out, "text"));
+	printf("%s %-14s %s\n", ctl_time_text(ctl_number(out, "time_ms"), text),
+	       ctl_field(out, "event"), ctl_field(out, "text"));
 }

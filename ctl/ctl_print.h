@@ -5,9 +5,6 @@
 
 #include <jansson.h>
 
-void ctl_print_status(const json_t *out);
-void ctl_print_volumes(const json_t *out);
-void ctl_print_sessions(const json_t *out);
 /* "config" of the answer, as a file may have it. */
 void ctl_print_config(const json_t *out);
 void ctl_print_changes(const json_t *out);

@@ -8,6 +8,8 @@
 #include "base/std_files.h"
 #include "ctl/ctl_client.h"
 #include "ctl/ctl_give.h"
+#include "ctl/ctl_hosts.h"
+#include "ctl/ctl_look.h"
 #include "ctl/ctl_options.h"
 #include "ctl/ctl_print.h"
 #include "ctl/ctl_top.h"
@@ -39,6 +41,7 @@ struct ctl_verb {
 	json_t *(*make)(struct ctl_args *a);
 	void (*print)(const json_t *out); /* NULL: nothing */
 	bool follows;			  /* there are several answers */
+	bool looks;			  /* as ctl_look.h */
 };
 
 /* ---- parameters ---- */
@@ -242,9 +245,14 @@ static json_t *make_reload(struct ctl_args *a)
 /* ---- verbs ---- */
 
 static const struct ctl_verb ctl_verbs[] = {
-	{ "status", 0, 0, "GetStatus", make_nothing, ctl_print_status },
+	{ "status", 0, 0, "GetStatus", make_nothing, ctl_look_status,
+	  .looks = true },
+	{ "tree", 0, 0, "GetStatus", make_nothing, ctl_look_tree,
+	  .looks = true },
+	{ "ls", 0, 0, "GetStatus", make_nothing, ctl_look_tree, .looks = true },
 	{ "show", 0, 0, "GetConfig", make_nothing, ctl_print_config },
-	{ "volume list", 0, 0, "ListVolumes", make_nothing, ctl_print_volumes },
+	{ "volume list", 0, 0, "ListVolumes", make_nothing, ctl_look_volumes },
+	{ "volume show", 1, 1, "GetStatus", make_nothing, NULL, .looks = true },
 	{ "volume add", 1, 1, "AddVolume", make_volume, ctl_print_added },
 	{ "volume remove", 1, 1, "RemoveVolume", make_remove, NULL },
 	{ "volume forget", 1, 1, "ForgetVolume", make_name, NULL },
@@ -255,7 +263,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	{ "volume eject", 1, 1, "EjectVolume", make_name, NULL },
 	{ "volume load", 1, 1, "LoadVolume", make_name, NULL },
 	{ "session list", 0, 0, "ListSessions", make_nothing,
-	  ctl_print_sessions },
+	  ctl_look_sessions },
 	{ "session kick", 1, 1, "KickSession", make_initiator, NULL },
 	{ "allow", 0, -1, "SetAllow", make_allow, ctl_print_ended },
 	{ "listen add", 1, 1, "AddListener", make_listener, NULL },
@@ -273,6 +281,7 @@ static const struct ctl_verb ctl_verbs[] = {
 	/* Asks no target. */
 	{ "check", 1, 1, NULL, NULL, NULL },
 	{ "loglevel", 1, 1, "SetLogLevel", make_level, NULL },
+	{ "help", 0, 2, NULL, NULL, NULL },
 };
 
 /* The words of @name that @arg begins with; 0: not all of them. */
@@ -315,20 +324,42 @@ static void ctl_list_seconds(const char *first, char *text, size_t text_len)
 	}
 }
 
+/* "volume list or session list": the verbs with @second as their second word; empty: there
+ * are none. */
+static void ctl_list_firsts(const char *second, char *text, size_t text_len)
+{
+	size_t at = 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(ctl_verbs); i++) {
+		const char *space = strchr(ctl_verbs[i].name, ' ');
+
+		if (space && !strcmp(space + 1, second) && at < text_len)
+			at += (size_t)snprintf(text + at, text_len - at, "%s%s",
+					       at ? "' or '" : "",
+					       ctl_verbs[i].name);
+	}
+}
+
 /* Names the nearest verb. One of one word may have arguments. */
 static void ctl_refuse_verb(char **arg, int cnt)
 {
 	const struct option_row *near = NULL;
 	char words[64];
 	char seconds[128];
+	char firsts[128];
 
 	ctl_list_seconds(arg[0], seconds, sizeof(seconds));
+	ctl_list_firsts(arg[0], firsts, sizeof(firsts));
 	for (int n = cnt > 1 ? 2 : 1; n > 0 && !near; n--) {
 		snprintf(words, sizeof(words), "%s%s%s", arg[0],
 			 n > 1 ? " " : "", n > 1 ? arg[1] : "");
 		near = option_nearest(&ctl_verb_table, words, strlen(words));
 	}
-	if (near)
+	if (*firsts)
+		log_error("no verb '%s'; did you mean '%s'? Try --help", arg[0],
+			  firsts);
+	else if (near)
 		log_error("no verb '%s'; did you mean '%s'? Try --help",
 			  !strchr(near->name, ' ') ? arg[0] : words,
 			  near->name);
@@ -338,6 +369,100 @@ static void ctl_refuse_verb(char **arg, int cnt)
 	else
 		log_error("no verb '%s%s%s'; try --help", arg[0],
 			  cnt > 1 ? " " : "", cnt > 1 ? arg[1] : "");
+}
+
+/* An option that is set, and that @verb does not take; NULL: none. */
+static const char *ctl_find_extra(const struct ctl_verb *verb,
+				  const struct ctl_options *opt)
+{
+	bool takes_config = verb->make == make_config;
+
+	/* Its lines are differences, which the target does not have. */
+	if (opt->json && !strcmp(verb->name, "top"))
+		return "--json";
+	if (opt->dry_run && !takes_config)
+		return "--dry-run";
+	if (opt->prune && !takes_config)
+		return "--prune";
+	if (opt->force && !takes_config && verb->make != make_remove &&
+	    verb->make != make_save)
+		return "--force";
+	return NULL;
+}
+
+/* The options that the verb @name takes. */
+static void ctl_print_taken(const char *name)
+{
+	static const struct {
+		const char *text;
+		struct ctl_options opt;
+	} options[] = {
+		{ "--dry-run", { .dry_run = true } },
+		{ "--prune", { .prune = true } },
+		{ "--force", { .force = true } },
+		{ "--json", { .json = true } },
+	};
+	const char *before = "  Options: ";
+
+	for (size_t i = 0; i < ARRAY_SIZE(ctl_verbs); i++) {
+		if (strcmp(ctl_verbs[i].name, name) != 0)
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(options); k++) {
+			if (ctl_find_extra(&ctl_verbs[i], &options[k].opt))
+				continue;
+			printf("%s%s", before, options[k].text);
+			before = ", ";
+		}
+	}
+	if (*before == ',')
+		putchar('\n');
+}
+
+static void ctl_print_help(const struct option_row *row)
+{
+	const struct option_table one = { .style = OPTION_VERB,
+					  .rows = row,
+					  .cnt = 1 };
+
+	option_help(&one, stdout);
+	ctl_print_taken(row->name);
+	if (row->keys) {
+		putchar('\n');
+		option_help(row->keys, stdout);
+	}
+}
+
+/* Does @name begin with all of the words of @words? */
+static bool ctl_verb_begins(const char *name, const char *words)
+{
+	size_t len = strlen(words);
+
+	return !strncmp(name, words, len) && (!name[len] || name[len] == ' ');
+}
+
+/* "help" alone is --help, with "volume add" what that does. */
+static enum ctl_exit ctl_help(const struct ctl_args *a)
+{
+	char words[64] = "";
+	unsigned int cnt = 0;
+
+	if (!a->cnt) {
+		option_help(&ctl_option_table, stdout);
+		return CTL_DONE;
+	}
+	snprintf(words, sizeof(words), "%s%s%s", a->arg[0],
+		 a->cnt > 1 ? " " : "", a->cnt > 1 ? a->arg[1] : "");
+	for (unsigned int i = 0; i < ctl_verb_table.cnt; i++) {
+		const struct option_row *row = &ctl_verb_table.rows[i];
+
+		if (!ctl_verb_begins(row->name, words))
+			continue;
+		printf("%s", cnt++ ? "\n" : "");
+		ctl_print_help(row);
+	}
+	if (!cnt)
+		ctl_refuse_verb(a->arg, a->cnt);
+	return cnt ? CTL_DONE : CTL_REFUSED;
 }
 
 static enum ctl_exit ctl_check(const struct ctl_args *a)
@@ -388,6 +513,22 @@ static bool ctl_show_only(json_t *out, const char *name)
 	return false;
 }
 
+/* As JSON, an object of "volumes" in the answer to ListVolumes. */
+static enum ctl_exit ctl_show_volume(const struct ctl_args *a,
+				     const json_t *all)
+{
+	const json_t *vol = ctl_look_find(all, a->arg[0]);
+
+	if (!vol)
+		log_error("volume '%s': there is no volume of that name",
+			  a->arg[0]);
+	else if (a->opt->json)
+		ctl_print_json(vol);
+	else
+		ctl_look_volume(all, vol);
+	return vol ? CTL_DONE : CTL_REFUSED;
+}
+
 /* What ctl_run_follow() prints with. */
 static void (*ctl_print_answer)(const json_t *out);
 
@@ -434,6 +575,58 @@ static enum ctl_exit ctl_call_giving(const struct ctl_args *a, json_t *in,
 	return code;
 }
 
+/* A name that is not found soon is left out. */
+#define CTL_NAMES_MS 500
+
+/* Adds the names of the hosts of @sessions. */
+static void ctl_add_names(json_t *out, const json_t *sessions)
+{
+	json_object_set_new(out, "host_names",
+			    ctl_host_names(sessions, CTL_NAMES_MS));
+}
+
+/* Adds what ctl_look.h says to @out. */
+static enum ctl_exit ctl_add_lists(const struct ctl_options *opt, json_t *out,
+				   struct error *e)
+{
+	json_t *volumes = NULL, *sessions = NULL;
+	enum ctl_exit code =
+		ctl_call(opt, "ListVolumes", json_object(), &volumes, e);
+
+	if (code == CTL_DONE)
+		code = ctl_call(opt, "ListSessions", json_object(), &sessions,
+				e);
+	if (code == CTL_DONE) {
+		json_object_set(out, "volume_list",
+				json_object_get(volumes, "volumes"));
+		json_object_set(out, "session_list",
+				json_object_get(sessions, "sessions"));
+	}
+	json_decref(volumes);
+	json_decref(sessions);
+	return code;
+}
+
+/* For people. Programs get the answer of the target; of "tree", all in one. */
+static enum ctl_exit ctl_complete(const struct ctl_verb *verb,
+				  const struct ctl_args *a, json_t *out,
+				  struct error *e)
+{
+	bool is_status = !strcmp(verb->name, "status");
+	enum ctl_exit code = CTL_DONE;
+
+	if (verb->looks && !(is_status && a->opt->json))
+		code = ctl_add_lists(a->opt, out, e);
+	if (code == CTL_DONE && !is_status && !a->opt->json) {
+		const json_t *list = json_object_get(
+			out, verb->looks ? "session_list" : "sessions");
+
+		if (json_is_array(list))
+			ctl_add_names(out, list);
+	}
+	return code;
+}
+
 static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 {
 	enum ctl_exit code;
@@ -443,6 +636,8 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 
 	if (!strcmp(verb->name, "top"))
 		return ctl_top(a->opt, a->arg, a->cnt);
+	if (!strcmp(verb->name, "help"))
+		return ctl_help(a);
 	if (!verb->method)
 		return ctl_check(a);
 	a->method = verb->method;
@@ -456,6 +651,8 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 	code = a->gives ? ctl_call_giving(a, in, &out, &e)
 			: ctl_call(a->opt, a->method, in, &out, &e);
 	json_decref(a->want);
+	if (code == CTL_DONE && (code = ctl_complete(verb, a, out, &e)))
+		json_decref(out);
 	if (code != CTL_DONE) {
 		log_error("%s", e.text);
 		return code;
@@ -465,7 +662,9 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		json_decref(out);
 		return CTL_REFUSED;
 	}
-	if (a->opt->json)
+	if (!strcmp(verb->name, "volume show"))
+		code = ctl_show_volume(a, out);
+	else if (a->opt->json)
 		a->print_json(out);
 	else if (a->print)
 		a->print(out);
@@ -474,25 +673,6 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		code = CTL_DIFFERENT;
 	json_decref(out);
 	return code;
-}
-
-/* An option that is set, and that @verb does not take; NULL: none. */
-static const char *ctl_find_extra(const struct ctl_verb *verb,
-				  const struct ctl_options *opt)
-{
-	bool takes_config = verb->make == make_config;
-
-	/* Its lines are differences, which the target does not have. */
-	if (opt->json && !strcmp(verb->name, "top"))
-		return "--json";
-	if (opt->dry_run && !takes_config)
-		return "--dry-run";
-	if (opt->prune && !takes_config)
-		return "--prune";
-	if (opt->force && !takes_config && verb->make != make_remove &&
-	    verb->make != make_save)
-		return "--force";
-	return NULL;
 }
 
 /* JSON has only UTF-8, and no rule shall be left out for that. The name of a file is not
@@ -533,13 +713,10 @@ static enum ctl_exit ctl_take_verb(struct ctl_options *opt, char **arg, int cnt)
 	struct ctl_args a = { .opt = opt };
 	const struct ctl_verb *verb;
 	const char *extra;
-	int words;
+	int words = 0;
 
-	if (cnt == 0) {
-		log_error("no verb is given; try --help");
-		return CTL_REFUSED;
-	}
-	verb = ctl_find_verb(arg, cnt, &words);
+	/* Without a verb, it is the first one: status. */
+	verb = cnt ? ctl_find_verb(arg, cnt, &words) : ctl_verbs;
 	if (!verb) {
 		ctl_refuse_verb(arg, cnt);
 		return CTL_REFUSED;

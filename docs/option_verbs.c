@@ -32,7 +32,9 @@ static const struct verbs_source {
 } verbs_sources[] = {
 	{ "NAME", "volume list", "NR > 1 { print $2 }" },
 	{ "INITIATOR", "session list", "NR > 1 { print $1 }" },
-	{ "URI", "status", "$1 == \"listens\" { print $3 } /^ / { print $1 }" },
+	{ "URI", "status",
+	  "$1 == \"listens\" { on = 1; print $3; next } "
+	  "/^ / && on { print $1; next } { on = 0 }" },
 };
 
 /* An address to add is not one that there is. */

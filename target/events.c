@@ -115,8 +115,11 @@ static json_t *events_json(const struct event *ev)
 				 log_level_names[ev->level], "text",
 				 varlink_text(ev->text));
 
-	if (*ev->nexus)
+	/* "initiator" is the word of all other answers. */
+	if (*ev->nexus) {
 		json_object_set_new(json, "nexus", json_string(ev->nexus));
+		json_object_set_new(json, "initiator", json_string(ev->nexus));
+	}
 	if (*ev->volume) {
 		json_object_set_new(json, "volume", json_string(ev->volume));
 		json_object_set_new(json, "lun", json_integer(ev->lun));

@@ -35,6 +35,8 @@
 
 /* Further sessions are counted but not listed. */
 #define METHODS_SESSIONS_MAX 4096
+/* Of all sessions: worker 0 lists them. Further sessions have a number only. */
+#define METHODS_NAMES_MAX 16384
 
 /* ---- the begin and the end of a call ---- */
 
@@ -209,6 +211,8 @@ static void method_list_volumes(struct control_call *c)
 
 struct method_sessions {
 	struct port_session *list;
+	json_t **names; /* of the volumes of each; NULL: not wanted */
+	unsigned int name_cnt;
 	unsigned int max;
 	unsigned int cnt;
 	unsigned int volumes;
@@ -227,11 +231,38 @@ static void method_list_not_ready(const struct lun_map *luns, json_t *list)
 	}
 }
 
+/* By LUN. */
+static json_t *method_volume_names(const struct lun_view *view)
+{
+	json_t *names = json_array();
+
+	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {
+		if (view->vol[lun])
+			json_array_append_new(
+				names, json_string(view->vol[lun]->name));
+	}
+	return names;
+}
+
+/* On worker 0, which changes the views. */
+static void method_name_volumes(struct method_sessions *sessions)
+{
+	for (unsigned int i = 0; i < sessions->cnt && i < sessions->max; i++) {
+		const struct port_session *session = &sessions->list[i];
+
+		sessions->name_cnt += session->volumes;
+		if (sessions->name_cnt <= METHODS_NAMES_MAX)
+			sessions->names[i] = method_volume_names(session->view);
+	}
+}
+
 static void method_run_sessions(struct server *s, void *arg)
 {
 	struct method_sessions *sessions = arg;
 
 	sessions->cnt = port_sessions(&s->port, sessions->list, sessions->max);
+	if (sessions->names)
+		method_name_volumes(sessions);
 	sessions->volumes = s->luns.cnt;
 	if (sessions->not_ready)
 		method_list_not_ready(&s->luns, sessions->not_ready);
@@ -250,7 +281,8 @@ static json_t *method_negotiated(const struct xp_negotiated *n)
 			 "sl", (int)n->sl);
 }
 
-static json_t *method_session(const struct port_session *session)
+/* Takes @names over. */
+static json_t *method_session(const struct port_session *session, json_t *names)
 {
 	char addr[INET6_ADDRSTRLEN];
 	const uint8_t *bytes = session->addr.s6_addr;
@@ -259,11 +291,12 @@ static json_t *method_session(const struct port_session *session)
 		inet_ntop(AF_INET, bytes + 12, addr, sizeof(addr));
 	else
 		inet_ntop(AF_INET6, bytes, addr, sizeof(addr));
-	return json_pack("{s:s, s:s, s:i, s:i, s:o*}", "initiator",
-			 session->initiator, "address", addr, "channels",
+	return json_pack("{s:s, s:s, s:I, s:i, s:i, s:o*, s:o*}", "initiator",
+			 session->initiator, "address", addr, "since_ms",
+			 (json_int_t)session->since_ms, "channels",
 			 (int)session->channels, "volumes",
-			 (int)session->volumes, "negotiated",
-			 method_negotiated(&session->negotiated));
+			 (int)session->volumes, "volume_names", names,
+			 "negotiated", method_negotiated(&session->negotiated));
 }
 
 static void method_list_sessions(struct control_call *c)
@@ -273,10 +306,13 @@ static void method_list_sessions(struct control_call *c)
 	json_t *list = json_array();
 
 	sessions.list = calloc(sessions.max, sizeof(*sessions.list));
-	if (sessions.list)
+	sessions.names = calloc(sessions.max, sizeof(*sessions.names));
+	if (sessions.list && sessions.names)
 		server_call(m->server, method_run_sessions, &sessions);
 	for (unsigned int i = 0; i < sessions.cnt && i < sessions.max; i++)
-		json_array_append_new(list, method_session(&sessions.list[i]));
+		json_array_append_new(list, method_session(&sessions.list[i],
+							   sessions.names[i]));
+	free(sessions.names);
 	free(sessions.list);
 	c->out = json_pack("{soso}", "sessions", list, "total",
 			   json_integer(sessions.cnt));
@@ -341,9 +377,10 @@ static void method_get_status(struct control_call *c)
 	server_call(m->server, method_run_sessions, &sessions);
 	server_call(m->server, method_run_drain, &drain);
 	c->out = json_pack(
-		"{s:s, s:i, s:i, s:i, s:o, s:i, s:I, s:o, s:s, s:b, s:o, s:o*, "
-		"s:o*}",
-		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "threads",
+		"{s:s, s:i, s:I, s:i, s:i, s:o, s:i, s:I, s:o, s:s, s:b, s:o, "
+		"s:o*, s:o*}",
+		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "since_ms",
+		(json_int_t)(s->start_ns / 1000000), "threads",
 		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
 		"not_ready", sessions.not_ready, "sessions", (int)sessions.cnt,
 		"generation", (json_int_t)view->generation, "config",
@@ -757,7 +794,7 @@ static void method_save(struct control_call *c)
 static const struct control_method manage_methods[] = {
 	{ .name = "GetStatus",
 	  .in = "",
-	  .out = "version: string, pid: int, threads: int, volumes: int, "
+	  .out = "version: string, pid: int, since_ms: int, threads: int, volumes: int, "
 		 "not_ready: []string, sessions: int, generation: int, config: string, log_level: "
 		 "string, auto_save: bool, listeners: []string, stopping: "
 		 "?(seconds: int, sessions: int, commands: int, flushes: int, "
@@ -780,8 +817,9 @@ static const struct control_method manage_methods[] = {
 	  .run = method_list_volumes },
 	{ .name = "ListSessions",
 	  .in = "",
-	  .out = "sessions: [](initiator: string, address: string, channels: "
-		 "int, volumes: int, negotiated: ?(mtu: int, port_mtu: int, "
+	  .out = "sessions: [](initiator: string, address: string, since_ms: "
+		 "int, channels: int, volumes: int, volume_names: ?[]string, "
+		 "negotiated: ?(mtu: int, port_mtu: int, "
 		 "read_depth: int, gid: string, pkey: int, sl: int)), "
 		 "total: int",
 	  .help = "List the initiators that are logged in",
@@ -789,7 +827,7 @@ static const struct control_method manage_methods[] = {
 	{ .name = "FollowEvents",
 	  .in = "",
 	  .out = "event: string, time_ms: int, level: string, text: string, "
-		 "nexus: ?string, volume: ?string, lun: ?int",
+		 "nexus: ?string, initiator: ?string, volume: ?string, lun: ?int",
 	  .help = "Tell what happens, until the client goes (more)",
 	  .streams = true,
 	  .run = manage_follow_events },

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct nexus *nexus_create(const struct srp_port_id *initiator,
 			   struct lun_map *luns, const struct lun_view *view,
@@ -11,9 +12,12 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 {
 	struct nexus *nexus = calloc(
 		1, sizeof(*nexus) + worker_cnt * sizeof(nexus->shares[0]));
+	struct timespec now;
 
 	if (!nexus)
 		return NULL;
+	clock_gettime(CLOCK_REALTIME, &now);
+	nexus->since_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 	srp_port_id_format(initiator, nexus->name);
 	nexus->meter = meter_begin(METER_OF_INITIATOR, nexus->name);
 	if (!nexus->meter) {

@@ -51,7 +51,8 @@ struct nexus {
 	/* Volumes that have left their LUN. See nexus_keep_meaning(). */
 	struct lun_past left;
 	char name[SRP_PORT_ID_TEXT_SIZE]; /* of the initiator; constant */
-	struct list channels;		  /* struct channel, nexus_node */
+	int64_t since_ms;     /* its first login, by the clock; constant */
+	struct list channels; /* struct channel, nexus_node */
 	unsigned int channel_cnt;
 	unsigned int closed_cnt; /* of its channels: closed, and not gone */
 	bool over;		 /* a new login gets another nexus */

@@ -271,6 +271,8 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
 		ret[cnt - 1].negotiated = nexus->negotiated;
 		ret[cnt - 1].channels = nexus->channel_cnt;
 		ret[cnt - 1].volumes = nexus->view.cnt;
+		ret[cnt - 1].since_ms = nexus->since_ms;
+		ret[cnt - 1].view = &nexus->view;
 		snprintf(ret[cnt - 1].initiator, sizeof(ret->initiator), "%s",
 			 nexus->name);
 	}

@@ -44,7 +44,9 @@ struct port_session {
 	struct in6_addr addr; /* IPv4: mapped */
 	struct xp_negotiated negotiated;
 	unsigned int channels;
-	unsigned int volumes; /* that it sees */
+	unsigned int volumes;	     /* that it sees */
+	int64_t since_ms;	     /* its login, by the clock */
+	const struct lun_view *view; /* on worker 0 only */
 };
 
 /* Fills in @ret with at most @max nexuses. Returns how many there are. */

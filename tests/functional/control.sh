@@ -299,6 +299,7 @@ all = [json.loads(line) for line in open(sys.argv[1])]
 added = [e for e in all if e["event"] == "volume-added"]
 assert added[0]["volume"] == "eventful" and added[0]["lun"] >= 0, added
 assert [e for e in all if e["event"] == "login"][0]["nexus"].startswith("0x")
+assert [e for e in all if e["event"] == "login"][0]["initiator"].startswith("0x")
 ' "$T/events.json"
 }
 told_json() { t_wait_for 10 grep -q volume-removed "$T/events.json" && events_are_json; }

@@ -15,7 +15,8 @@ d_here="s|/tmp/day|$DAY|g; s|:5599|:$((20000 + RANDOM % 12000))|g"
 
 # Removes values that differ each time.
 d_same() {
-	sed -E 's/0x[0-9a-f]{32}/INITIATOR/; s/process [0-9]+, [0-9]+ threads/process/
+	sed -E 's/[0-9-]{10} [0-9:]{8}/DATE/; s/0x[0-9a-f]{32}/INITIATOR/; s/ [.]{2,} / .. /
+		s/ \(localhost\) */ /; s/^(INITIATOR +ADDRESS) +/\1 /; s/process [0-9]+(, [0-9]+ threads)?/process/
 		s/rdma-target [0-9.]+,/rdma-target,/; s/ +$//
 		/^target sessions|read.s [0-9]/s/[0-9.]+([mu]?s)?|-\//N/g; s/N[-N/]+/N/g'
 }

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "ctl/ctl_client.h"
+#include "ctl/ctl_look.h"
 #include "ctl/ctl_print.h"
 #include "ctl/ctl_top.h"
 #include "tests/lib/t_table.h"
@@ -40,61 +41,115 @@ static const struct print_row {
 	const char *json;
 	const char *text;
 } print_rows[] = {
-	{ "status", ctl_print_status,
-	  "{'version':'1.2','pid':7,'threads':2,'listeners':['a:1','b:2'],"
+	{ "status", ctl_look_status,
+	  "{'version':'1.2','pid':7,'threads':2,'since_ms':1000,"
+	  "'listeners':['a:1','b:2'],"
 	  "'volumes':3,'not_ready':['x','y'],'sessions':4,'generation':5,"
-	  "'log_level':'notice'}",
-	  "rdma-target 1.2, process 7, 2 threads\n"
+	  "'log_level':'notice','volume_list':[{'name':'z','state':'ready'},"
+	  "{'name':'y','state':'ejected'},{'name':'x','state':'cannot flush',"
+	  "'state_since_ms':1000,'state_error':'Lost','state_end':'until it "
+	  "can'}]}",
+	  "rdma-target 1.2, process 7, 2 threads, since 1970-01-01 00:00:01\n"
+	  "health        volume 'x': cannot flush since 1970-01-01 00:00:01: "
+	  "Lost, until it can\n"
 	  "listens on    a:1\n"
 	  "              b:2\n"
 	  "volumes       3; not ready: x, y\n"
 	  "sessions      4\n"
 	  "configuration of the command line, generation 5\n"
 	  "log level     notice\n" },
-	{ "status of a target that stops", ctl_print_status,
+	{ "status of a target that is well", ctl_look_status,
+	  "{'version':'1.2','pid':7,'threads':1,'log_level':'info'}",
+	  "rdma-target 1.2, process 7, 1 thread\n"
+	  "health        good\n"
+	  "volumes       0\n"
+	  "sessions      0\n"
+	  "configuration of the command line, generation 0\n"
+	  "log level     info\n" },
+	{ "status of a target that stops", ctl_look_status,
 	  "{'config':'/etc/t.json','auto_save':true,'stopping':{'seconds':9,"
 	  "'commands':8,'sessions':7,'flushes':6,'seconds_left':3723},"
 	  "'discovery_ended':{'since_ms':1000,'error':'signal 9','end':'until "
-	  "then'}}",
+	  "then'},'volume_list':[{'name':'x','state_end':'a'},{'name':'y',"
+	  "'state_end':'b'}]}",
 	  "rdma-target , process 0, 0 threads\n"
+	  "health        volume 'x':  since 1970-01-01 00:00:00, a\n"
+	  "              volume 'y':  since 1970-01-01 00:00:00, b\n"
+	  "              discovery has ended since 1970-01-01 00:00:01: signal "
+	  "9, until then\n"
 	  "volumes       0\n"
 	  "sessions      0\n"
 	  "configuration /etc/t.json, generation 0, saved after each change\n"
 	  "log level     \n"
-	  "discovery     has ended since 1970-01-01 00:00:01: signal 9, until "
-	  "then\n"
 	  "stopping      for 9 s: waits for 8 commands of 7 sessions and 6 "
 	  "flushes, about 1:02:03 to go\n" },
-	{ "volumes", ctl_print_volumes,
+	{ "a tree", ctl_look_tree,
+	  "{'version':'1.2','pid':7,'listeners':['a:1'],'volume_list':[{"
+	  "'name':'x','lun':0,'size':1048576,'state':'ready','kind':'file','store':'/x.img',"
+	  "'allow':['all'],'follows_target':true},{'name':'y','lun':12,"
+	  "'size':1000,'state':'ready','read_only':true,'kind':'ram','store':'1M',"
+	  "'allow':['none']}],'session_list':[{'initiator':'0x1','address':"
+	  "'10.0.0.1','since_ms':1000,'volumes':1,'volume_names':['x']},{"
+	  "'initiator':'0x2','address':'10.0.0.2','since_ms':2000,'volumes':2,"
+	  "'volume_names':['x','y']}],'host_names':{'10.0.0.2':'two'}}",
+	  "o- rdma-target ........................................."
+	  "....... [1.2, process 7]\n"
+	  "  o- listeners ........................................."
+	  ".................... [1]\n"
+	  "  | o- a:1\n"
+	  "  o- volumes ..........................................."
+	  ".................... [2]\n"
+	  "  | o- x ..............................................."
+	  ".. [LUN 0, 1 MiB, ready]\n"
+	  "  | | o- store ........................................."
+	  ".......... [file /x.img]\n"
+	  "  | | o- allow ........................................."
+	  ".......... [target: all]\n"
+	  "  | | o- 0x1 ..........................................."
+	  "............. [10.0.0.1]\n"
+	  "  | | o- 0x2 ..........................................."
+	  "....... [10.0.0.2 (two)]\n"
+	  "  | o- y .................................... [LUN 12, 1"
+	  "000 B, ready, read-only]\n"
+	  "  |   o- store ........................................."
+	  "............... [ram 1M]\n"
+	  "  |   o- allow ........................................."
+	  "................. [none]\n"
+	  "  |   o- 0x2 ..........................................."
+	  "....... [10.0.0.2 (two)]\n"
+	  "  o- initiators ........................................"
+	  ".................... [2]\n"
+	  "    o- 0x1 ...................................... [since"
+	  " 1970-01-01 00:00:01, x]\n"
+	  "    o- 0x2 .................................... [since 1"
+	  "970-01-01 00:00:02, x,y]\n" },
+	{ "volumes", ctl_look_volumes,
 	  "{'volumes':[{'lun':0,'name':'disk','size':1048576,'block_size':512,"
 	  "'kind':'file','state':'ready','read_only':true,'allow':['10.0.0.1',"
 	  "'10.0.0.2:ro']},{'lun':12,"
 	  "'name':'other','size':512,'block_size':4096,'kind':'ram',"
 	  "'state':'formatting','progress_percent':40,'seconds_left':61,"
 	  "'allow':['all'],'follows_target':true},"
-	  "{'lun':13,'name':'ill','size':512,'block_size':512,'kind':'file',"
+	  "{'lun':13,'name':'ill','size':1049088,'block_size':512,'kind':'file',"
 	  "'state':'cannot flush','state_since_ms':1000,'state_error':'Lost',"
 	  "'state_end':'until it can','allow':['none']}]}",
-	  "LUN  NAME                           SIZE BLOCK  KIND         STATE; "
-	  "FOR WHOM\n"
-	  "0    disk                          1 MiB   512  file         ready, "
-	  "read-only; for 10.0.0.1 10.0.0.2:ro\n"
-	  "12   other                         512 B  4096  ram          "
-	  "formatting, 40 %, about 0:01:01 to go; for target: all\n"
-	  "13   ill                           512 B   512  file         "
-	  "cannot flush since 1970-01-01 00:00:01: Lost, until it can; for "
-	  "none\n" },
-	{ "sessions", ctl_print_sessions,
+	  "LUN  NAME    SIZE  BLOCK  KIND  STATE; FOR WHOM\n"
+	  "0    disk   1 MiB    512  file  ready, read-only; for "
+	  "10.0.0.1 10.0.0.2:ro\n"
+	  "12   other  512 B   4096  ram   formatting, 40 %, "
+	  "about 0:01:01 to go; for target: all\n"
+	  "13   ill    1 MiB    512  file  cannot flush since "
+	  "1970-01-01 00:00:01: Lost, until it can; for none\n" },
+	{ "sessions", ctl_look_sessions,
 	  "{'total':5,'sessions':[{'initiator':'0x1','address':'a:1',"
 	  "'channels':2,'volumes':3,'negotiated':{'mtu':1024,'port_mtu':4096,"
 	  "'read_depth':16,'pkey':65535,'sl':3}},{'initiator':'0x2',"
-	  "'address':'b:2','channels':1,'volumes':1}]}",
-	  "INITIATOR                          ADDRESS                  "
-	  "CHANNELS VOLUMES  RDMA\n"
-	  "0x1                                a:1                             "
-	  "2       3  MTU 1024 of 4096, READ depth 16, P_Key 0xffff, SL 3\n"
-	  "0x2                                b:2                             "
-	  "1       1  -\n"
+	  "'address':'b:2','channels':1,'volumes':2,'since_ms':1000,"
+	  "'volume_names':['a','b']}],'host_names':{'b:2':'host'}}",
+	  "INITIATOR  ADDRESS     LOGIN                CHANNELS  VOLUMES  RDMA\n"
+	  "0x1        a:1         -                           2  3        MTU "
+	  "1024 of 4096, READ depth 16, P_Key 0xffff, SL 3\n"
+	  "0x2        b:2 (host)  1970-01-01 00:00:01         1  a,b      -\n"
 	  "and 3 more\n" },
 	{ "changes", ctl_print_changes,
 	  "{'changes':[{'action':'add','object':'volume disk'},"
@@ -126,7 +181,9 @@ static const struct print_row {
 	{ "JSON in a line", ctl_print_json_line, "{'a':[1,2]}",
 	  "{\"a\":[1,2]}\n" },
 	{ "JSON", ctl_print_json, "[]", "[]\n" },
-	{ "a size", ctl_print_size, "{'size':4096}", "4096 bytes\n" },
+	{ "a size", ctl_print_size, "{'size':3221225472}", "3 GiB\n" },
+	{ "a size that is not exact", ctl_print_size, "{'size':1049088}",
+	  "1 MiB (1049088 bytes)\n" },
 	{ "a new volume", ctl_print_added,
 	  "{'name':'disk','lun':3,'allow':['all'],'follows_target':true}",
 	  "disk is LUN 3, for reads and writes, for target: all\n" },
