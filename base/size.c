@@ -20,18 +20,24 @@ static unsigned int unit_power(char c)
 	return 0;
 }
 
-/* "", "B", "k", "MiB", also after a space. */
-static bool unit_parse(const char *text, unsigned int *ret_power)
+/* "", "B", "k", "MiB", "GB", also after a space. *ret: bytes; 1: it has no letter. */
+static bool unit_parse(const char *text, uint64_t *ret)
 {
-	*ret_power = 0;
+	unsigned int power;
+	bool is_decimal;
+
+	*ret = 1;
 	if (!*text)
 		return true;
 	if (*text == ' ')
 		text++;
 	if (!strcmp(text, "B"))
 		return true;
-	*ret_power = unit_power(*text);
-	return *ret_power && (!text[1] || !strcmp(text + 1, "iB"));
+	power = unit_power(*text);
+	is_decimal = power && !strcmp(text + 1, "B");
+	for (unsigned int i = 0; i < power; i++)
+		*ret *= is_decimal ? 1000 : 1024;
+	return power && (is_decimal || !text[1] || !strcmp(text + 1, "iB"));
 }
 
 /* The digits behind the point, of which 15 count. Returns their end, or NULL if there
@@ -56,7 +62,6 @@ int size_parse(const char *text, uint64_t *ret)
 	uint64_t size = 0, unit;
 	double part = 0;
 	bool overflow = false;
-	unsigned int power;
 	const char *p;
 
 	for (p = text; *p >= '0' && *p <= '9'; p++)
@@ -66,9 +71,8 @@ int size_parse(const char *text, uint64_t *ret)
 		return -EINVAL;
 	if (*p == '.')
 		p = fraction_parse(p + 1, &part);
-	if (!p || !unit_parse(p, &power) || (part > 0 && !power))
+	if (!p || !unit_parse(p, &unit) || (part > 0 && unit == 1))
 		return -EINVAL;
-	unit = 1ULL << (10 * power);
 	overflow |= __builtin_mul_overflow(size, unit, &size) ||
 		    __builtin_add_overflow(
 			    size, (uint64_t)(part * (double)unit), &size);

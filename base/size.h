@@ -10,8 +10,8 @@
  * size_parse() - "4096", "512k", "64M", "1GiB", "1.5 GiB", "512 B"; up to E
  * @ret: bytes, rounded down; written only on success
  *
- * Letters of either case are powers of 1024. What size_format() writes is read. "GB" is
- * not: others mean a power of 1000 by it.
+ * Letters of either case are powers of 1024. What size_format() writes is read. With "B"
+ * behind the letter, they are powers of 1000, as of truncate(1): "1GB" is 1000000000.
  *
  * Return: 0, -EINVAL for anything else, -ERANGE above 2^64 - 1.
  */
