@@ -34,6 +34,7 @@
 #include "base/file_lock.h"
 #include "base/memlock.h"
 #include "base/pidfile.h"
+#include "base/stop_signal.h"
 #include "base/ticks.h"
 
 /* Bytes of locked memory to leave for logins: enough for about thirty
@@ -247,6 +248,9 @@ static void server_exit_at_once(int sig)
 {
 	struct server *s = server_ending;
 
+	if (sig != SIGALRM && s && s->stop_signal &&
+	    stop_signal_is_same(s->stop_signal_ms))
+		return;
 	if (sig == SIGALRM)
 		log_in_handler(
 			"rdma-target: error: a store, or the state directory, does not return from its "

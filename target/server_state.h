@@ -114,7 +114,8 @@ struct server {
 
 	int signal_fd;
 	struct reactor_watch signals;
-	int stop_signal; /* the signal that stops the target; 0: none */
+	int stop_signal;	 /* the signal that stops the target; 0: none */
+	uint64_t stop_signal_ms; /* when it came (ticks_clock_ms()) */
 	enum server_stop_state stop_state;
 	uint64_t stop_state_us; /* when it began */
 	/* Changes that are running; the end waits for them. */

@@ -8,6 +8,7 @@
 
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "base/stop_signal.h"
 #include "target/heartbeat.h"
 #include "target/server_drain.h"
 #include "target/service_notify.h"
@@ -396,12 +397,15 @@ void server_stop_look(struct server *s)
 /* A volume that is being added or removed is finished first. */
 void server_stop_signal(struct server *s, int sig)
 {
+	if (s->stop_signal && stop_signal_is_same(s->stop_signal_ms))
+		return;
 	if (s->stop_signal) {
 		log_error("second signal: exiting at once");
 		pidfile_remove(&s->pidfile);
 		log_exit(1);
 	}
 	s->stop_signal = sig;
+	s->stop_signal_ms = ticks_clock_ms();
 	/* The signal is not pending any more. */
 	file_lock_end_waits(true);
 	server_stop_enter(s, SERVER_AWAITS_CHANGES);

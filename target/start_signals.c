@@ -8,6 +8,7 @@
 
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "base/stop_signal.h"
 
 #define START_SIGNALS_LOOK_S 4
 /* More than FILE_LOCK_ENDING_MS: a file may be in use. */
@@ -16,11 +17,14 @@
 /* No PID file is there yet. */
 static void start_signals_take(struct start_signals *w, int sig)
 {
+	if (w->first && stop_signal_is_same(w->first_ms))
+		return;
 	if (w->first) {
 		log_error("second signal: exiting at once");
 		log_exit(1);
 	}
 	w->first = sig;
+	w->first_ms = ticks_clock_ms();
 	/* It is not pending any more. */
 	file_lock_end_waits(true);
 	log_notice("%s: stopping when the stores are open; a second signal "

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What is being opened, for the log; NULL: nothing. */
 typedef _Atomic(const char *) start_signals_store;
@@ -24,7 +25,8 @@ struct start_signals {
 	unsigned int looks; /* that have found it */
 	pthread_t thread;
 	bool has_thread;
-	int first; /* the signal that has come; 0: none */
+	int first;	   /* the signal that has come; 0: none */
+	uint64_t first_ms; /* when (ticks_clock_ms()) */
 };
 
 /* Begins to watch; without a thread, nothing is watched. */
