@@ -40,7 +40,7 @@
 
 /* The last rows of each program. */
 #define OPTION_ROWS_ABOUT                                               \
-	{ .name = "version", .type = OPTION_VERSION,                    \
+	{ .name = "version", .letter = 'V', .type = OPTION_VERSION,     \
 	  .help = "Print the version and exit." },                      \
 	{ .name = "help", .letter = 'h', .type = OPTION_HELP,           \
 	  .help = "Print a summary and exit." }
