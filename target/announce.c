@@ -93,12 +93,30 @@ static unsigned int for_each_reach(const struct listen_points *points,
 	return all;
 }
 
+/* Can only this machine reach it? */
+static bool announce_is_local(const struct listen_points *points)
+{
+	struct listen_point reach[REACH_MAX];
+	unsigned int all = 0;
+
+	for (unsigned int i = 0; i < points->cnt; i++) {
+		unsigned int cnt = announce_reach(&points->point[i], reach);
+
+		all += cnt;
+		for (unsigned int k = 0; k < cnt; k++)
+			if (!listen_point_is_loopback(&reach[k]))
+				return false;
+	}
+	return all > 0;
+}
+
 static void print_mounts(const struct listen_points *points,
 			 const struct srp_port_id *id)
 {
 	bool link;
 
-	printf("To mount, on this or another machine:\n");
+	printf("To mount, on this %smachine:\n",
+	       announce_is_local(points) ? "" : "or another ");
 	if (!for_each_reach(points, false, id, &link))
 		printf("  (no address that another machine can reach: give an "
 		       "interface one, see ip address)\n");

@@ -296,6 +296,14 @@ int plugin_load(const char *name, const struct rbp_plugin **ret,
 
 void plugin_load_advise(const char *name, struct error *e)
 {
+	static const char *const ours[] = { "nbd", "rbd", "srp", NULL };
+	bool is_ours = false;
+
+	for (int i = 0; ours[i]; i++)
+		is_ours |= !strcmp(name, ours[i]);
+	if (e->err == -ENOENT && is_ours)
+		error_add(e, "; install the package rdma-block-plugin-%s",
+			  name);
 	if (e->err == -ENOENT && !strchr(name, '/'))
 		error_add(e,
 			  "; write ./%s:... if you mean a file, and the store "

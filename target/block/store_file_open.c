@@ -78,6 +78,10 @@ static int store_file_look(struct open_call *c)
 					 "they see the same directories?");
 	if (given && errno == EACCES)
 		c->st = st;
+	else if (errno == ENOENT && !strncmp(c->opt->path, "/dev/", 5))
+		return store_file_fail(c, -ENOENT,
+				       "does not exist; lsblk lists the block "
+				       "devices");
 	else if (errno == ENOENT)
 		return store_file_fail(c, -ENOENT,
 				       "does not exist; make it with: truncate "

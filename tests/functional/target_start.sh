@@ -147,6 +147,10 @@ refused "URI with a P_Key, over TCP" "option 'pkey' needs RDMA: TCP has no" \
 
 refused "backing file missing" "$work/none.img.*does not exist" \
 	"${here[@]}" --backing "$work/none.img"
+refused "block device missing" "/dev/no-such: does not exist; lsblk lists the block devices$" \
+	"${here[@]}" --backing /dev/no-such
+refused "plugin missing" "install the package rdma-block-plugin-nbd;" \
+	"${here[@]}" --backing nbd:nbd://127.0.0.1
 refused "backing file empty" "$work/empty.img" \
 	"${here[@]}" --backing "$work/empty.img"
 refused "backing is a directory" "$work.*directory" \
