@@ -552,7 +552,7 @@ static void run(struct action *a)
 		break;
 	case LEFT:
 		xp_core_fail(&ch->base, -ECONNRESET,
-			     "the peer closed the connection, or it broke");
+			     "the peer closed the connection");
 		break;
 	case REMOVED:
 		xp_core_fail(&ch->base, -ENODEV, "device fake was removed");

@@ -287,11 +287,17 @@ bool tcp_finish_drained(struct tcp_xp *xp)
 void tcp_broke(struct tcp_chan *ch, int err)
 {
 	switch (err) {
+	case 0:
+		xp_core_fail(&ch->base, -ECONNRESET,
+			     "the peer closed the connection");
+		break;
 	case -ECONNRESET:
 	case -EPIPE:
 	case -ENOTCONN:
-		xp_core_fail(&ch->base, -ECONNRESET,
-			     "the peer closed the connection, or it broke");
+		xp_core_fail(
+			&ch->base, -ECONNRESET,
+			"the connection broke: the peer ended it with data "
+			"on the way");
 		break;
 	case -ETIMEDOUT:
 		xp_core_fail(&ch->base, err, "the peer does not answer");

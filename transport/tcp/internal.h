@@ -246,7 +246,7 @@ void tcp_chan_free(struct xp_chan *base);
 bool tcp_chan_lives(struct xp_chan *base);
 void tcp_ask(struct xp_chan *base);
 bool tcp_chan_has_unread(struct xp_chan *base);
-/* The socket failed with @err (negative). */
+/* The socket failed with @err (negative); 0: the peer has closed it. */
 void tcp_broke(struct tcp_chan *ch, int err);
 /* After the end of an operation: true when the channel is closing, so that
  * nothing else is to be done. */

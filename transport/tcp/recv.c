@@ -436,7 +436,7 @@ static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 	if (ch->revoked)
 		tcp_broke(ch, -EKEYREVOKED);
 	else if (res == 0)
-		tcp_broke(ch, -ECONNRESET);
+		tcp_broke(ch, 0);
 	else if (res < 0 && res != -EINTR && res != -EAGAIN)
 		tcp_broke(ch, res);
 	else
