@@ -33,7 +33,8 @@ static const struct option_row ctl_rows[] = {
 	{ .name = "dry-run",
 	  .letter = 'n',
 	  .type = OPTION_FLAG,
-	  .help = "Print what *apply* would change, and change nothing.",
+	  .help = "Print what *apply* would change and what stands in the "
+		  "way, and change nothing.",
 	  OPTION_AT(ctl_options, dry_run) },
 	{ .name = "prune",
 	  .type = OPTION_FLAG,

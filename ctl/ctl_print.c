@@ -42,6 +42,11 @@ static void print_change(const json_t *change)
 	const char *action = ctl_field(change, "action");
 
 	printf("%-7s %s", action, ctl_field(change, "object"));
+	if (!strcmp(action, "refused")) {
+		printf("%s%s: %s\n", *ctl_field(change, "field") ? ": " : "",
+		       ctl_field(change, "field"), ctl_field(change, "reason"));
+		return;
+	}
 	if (json_object_get(change, "field")) {
 		printf(": %s: ", ctl_field(change, "field"));
 		if (from)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdma-ctl: looks at a running rdma-target, and changes it. */
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/list.h"
 #include "base/log.h"
@@ -12,6 +15,7 @@
 #include "ctl/ctl_look.h"
 #include "ctl/ctl_options.h"
 #include "ctl/ctl_print.h"
+#include "ctl/ctl_text.h"
 #include "ctl/ctl_top.h"
 #include "config/config_json.h"
 #include "config/config_path.h"
@@ -223,6 +227,7 @@ static json_t *make_config(struct ctl_args *a)
 {
 	struct error e;
 	json_t *config = config_read(a->arg[0], &e);
+	json_t *in;
 
 	if (!config) {
 		log_error("%s", e.text);
@@ -232,8 +237,11 @@ static json_t *make_config(struct ctl_args *a)
 		a->method = "Diff";
 	a->gives = !strcmp(a->method, "Apply");
 	a->want = json_incref(config);
-	return json_pack("{so sb sb}", "config", config, "prune", a->opt->prune,
-			 "force", a->opt->force);
+	in = json_pack("{so sb sb}", "config", config, "prune", a->opt->prune,
+		       "force", a->opt->force);
+	if (!a->gives)
+		json_object_set_new(in, "whole", json_true());
+	return in;
 }
 
 static json_t *make_reload(struct ctl_args *a)
@@ -627,10 +635,75 @@ static enum ctl_exit ctl_complete(const struct ctl_verb *verb,
 	return code;
 }
 
+/* Does @changes add that volume? */
+static bool ctl_is_added(const json_t *changes, const char *object)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)changes, i, one) {
+		if (!strcmp(ctl_field(one, "action"), "add") &&
+		    !strcmp(ctl_field(one, "object"), object))
+			return true;
+	}
+	return false;
+}
+
+/* The target does not open the files of the plan: they are looked at here. */
+static void ctl_add_missing(const json_t *want, json_t *changes)
+{
+	char object[256];
+	struct stat st;
+	const json_t *vol;
+	size_t i;
+
+	json_array_foreach(json_object_get(want, "backing"), i, vol) {
+		const char *store = ctl_field(vol, "store");
+		const char *name = ctl_field(vol, "name");
+
+		snprintf(object, sizeof(object), "volume '%s'",
+			 *name ? name : store);
+		if (*store == '/' && stat(store, &st) &&
+		    ctl_is_added(changes, object))
+			json_array_append_new(
+				changes,
+				json_pack("{ss ss ss ss}", "action", "refused",
+					  "object", object, "field", "store",
+					  "reason", strerror(errno)));
+	}
+}
+
+static unsigned int ctl_count_refused(const json_t *changes)
+{
+	unsigned int cnt = 0;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)changes, i, one)
+		cnt += !strcmp(ctl_field(one, "action"), "refused");
+	return cnt;
+}
+
+/* After a plan was printed. */
+static enum ctl_exit ctl_judge_plan(const struct ctl_verb *verb,
+				    const json_t *changes)
+{
+	unsigned int refused = ctl_count_refused(changes);
+
+	if (refused)
+		log_error("%u of these %s in the way: nothing would change",
+			  refused, refused == 1 ? "stands" : "stand");
+	return refused ? CTL_REFUSED
+	       : !strcmp(verb->name, "diff") && json_array_size(changes)
+		       ? CTL_DIFFERENT
+		       : CTL_DONE;
+}
+
 static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 {
 	enum ctl_exit code;
 	struct error e;
+	bool is_plan;
 	json_t *out;
 	json_t *in;
 
@@ -650,6 +723,9 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		return ctl_run_follow(verb, a, in);
 	code = a->gives ? ctl_call_giving(a, in, &out, &e)
 			: ctl_call(a->opt, a->method, in, &out, &e);
+	is_plan = code == CTL_DONE && !strcmp(a->method, "Diff");
+	if (is_plan)
+		ctl_add_missing(a->want, json_object_get(out, "changes"));
 	json_decref(a->want);
 	if (code == CTL_DONE && (code = ctl_complete(verb, a, out, &e)))
 		json_decref(out);
@@ -668,9 +744,8 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 		a->print_json(out);
 	else if (a->print)
 		a->print(out);
-	if (verb->print == ctl_print_changes && !strcmp(verb->name, "diff") &&
-	    json_array_size(json_object_get(out, "changes")))
-		code = CTL_DIFFERENT;
+	if (is_plan)
+		code = ctl_judge_plan(verb, json_object_get(out, "changes"));
 	json_decref(out);
 	return code;
 }

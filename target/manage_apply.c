@@ -8,6 +8,7 @@
 #include "target/control/varlink.h"
 #include "target/manage_access.h"
 #include "target/manage_listen.h"
+#include "target/manage_parameters.h"
 #include "target/manage_volume.h"
 
 /* The application of a configuration. */
@@ -18,6 +19,9 @@ struct apply {
 	json_t *want;	 /* a copy, with the names of served volumes */
 	json_t *changes; /* described in manage_apply.h */
 	json_t *pruned;	 /* names of the volumes that go */
+	/* [{"name", "plugin", "parameters", "before"}]: of layers of volumes that stay */
+	json_t *params;
+	size_t params_done; /* of these */
 	struct manage_fault *f;
 	/* What apply_prepare() reads and allocates. */
 	struct manage_allow *allow;
@@ -35,6 +39,19 @@ static void apply_note(struct apply *a, const char *action, const char *object,
 		a->changes, json_pack("{ss, so, ss*, sO*, sO*}", "action",
 				      action, "object", varlink_text(object),
 				      "field", field, "from", from, "to", to));
+}
+
+/* After a refusal: true if it is only to be told. */
+static bool apply_goes_on(struct apply *a)
+{
+	if (!a->how->whole)
+		return false;
+	json_array_append_new(a->changes,
+			      json_pack("{ss, so, so, so}", "action", "refused",
+					"object", varlink_text(a->f->object),
+					"field", varlink_text(a->f->field),
+					"reason", varlink_text(a->f->reason)));
+	return true;
 }
 
 static const char *apply_label(const json_t *vol,
@@ -83,14 +100,75 @@ static void apply_fill_in(json_t *vol, const json_t *have)
 	}
 }
 
-/* Returns the first key, except "allow", that differs; NULL: none. */
-static const char *apply_differing_key(const json_t *one, const json_t *two)
+/* What @want changes of the parameters of the layer @have. NULL: it changes more, or leaves
+ * one out, whose value a plugin could not tell. */
+static json_t *apply_new_parameters(const json_t *want, const json_t *have)
+{
+	json_t *is = json_object_get(have, "parameters");
+	json_t *wanted = json_object_get(want, "parameters");
+	bool good = json_equal(json_object_get(want, "plugin"),
+			       json_object_get(have, "plugin"));
+	json_t *changed = json_object();
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(is, key, value)
+		good = good && json_object_get(wanted, key);
+	json_object_foreach(wanted, key, value) {
+		if (!json_equal(value, json_object_get(is, key)))
+			json_object_set(changed, key, value);
+	}
+	if (good)
+		return changed;
+	json_decref(changed);
+	return NULL;
+}
+
+/* Notes the parameters of layers that change. False: the layers are others. */
+static bool apply_compare_layers(struct apply *a, const json_t *vol,
+				 const json_t *have)
+{
+	json_t *want = json_object_get(vol, "layer");
+	json_t *is = json_object_get(have, "layer");
+	json_t *all = json_array();
+	bool good = json_array_size(want) == json_array_size(is);
+	json_t *layer;
+	size_t i;
+
+	json_array_foreach(want, i, layer) {
+		json_t *before = json_array_get(is, i);
+		json_t *changed =
+			good ? apply_new_parameters(layer, before) : NULL;
+
+		good = good && changed;
+		if (json_object_size(changed))
+			json_array_append_new(
+				all,
+				json_pack(
+					"{sO sO sO sO sO*}", "name",
+					json_object_get(vol, "name"), "plugin",
+					json_object_get(layer, "plugin"),
+					"parameters", changed, "to",
+					json_object_get(layer, "parameters"),
+					"before",
+					json_object_get(before, "parameters")));
+		json_decref(changed);
+	}
+	if (good)
+		json_array_extend(a->params, all);
+	json_decref(all);
+	return good;
+}
+
+/* Returns the first key, except "allow" and @but (NULL: none), that differs; NULL: none. */
+static const char *apply_differing_key(const json_t *one, const json_t *two,
+				       const char *but)
 {
 	const char *key;
 	json_t *value;
 
 	json_object_foreach((json_t *)(uintptr_t)one, key, value) {
-		if (strcmp(key, "allow") != 0 &&
+		if (strcmp(key, "allow") != 0 && (!but || strcmp(key, but)) &&
 		    !json_equal(value, json_object_get(two, key)))
 			return key;
 	}
@@ -113,28 +191,39 @@ static bool apply_refuse_no_rules(struct apply *a, const char *object,
 	char text[MANAGE_RULES_SIZE];
 
 	return manage_refuse(
-		a->f, object, "allow",
-		"the configuration has no rules for it, but now it "
-		"has some (%.200s): write who may come in, or \"all\"",
-		manage_rules_text(json_object_get(have, "allow"), text));
+		       a->f, object, "allow",
+		       "the configuration has no rules for it, but now it "
+		       "has some (%.200s): write who may come in, or \"all\"",
+		       manage_rules_text(json_object_get(have, "allow"),
+					 text)) ||
+	       apply_goes_on(a);
 }
 
 static bool apply_compare_volume(struct apply *a, json_t *vol,
 				 const json_t *have)
 {
+	size_t before = json_array_size(a->params);
 	const char *key;
+	const char *but;
 	char object[MANAGE_LABEL_SIZE];
+	json_t *one;
 
 	apply_fill_in(vol, have);
 	apply_label(vol, object);
-	key = apply_differing_key(vol, have);
+	but = apply_compare_layers(a, vol, have) ? "layer" : NULL;
+	key = apply_differing_key(vol, have, but);
 	if (!key)
-		key = apply_differing_key(have, vol);
+		key = apply_differing_key(have, vol, but);
 	if (key)
 		return manage_refuse(a->f, object, key,
 				     "it cannot change while the volume is "
 				     "served; remove the volume, then add it "
-				     "again");
+				     "again") ||
+		       apply_goes_on(a);
+	for (size_t i = before; (one = json_array_get(a->params, i)); i++)
+		apply_note(a, "change", object, config_get_text(one, "plugin"),
+			   json_object_get(one, "before"),
+			   json_object_get(one, "to"));
 	if (apply_same_rules(vol, have))
 		return true;
 	if (!json_object_get(vol, "allow") &&
@@ -172,6 +261,24 @@ static bool apply_is_pruned(const struct apply *a, const json_t *have)
 	       !(a->m->file && manage_is_added(a->m, "backing", have));
 }
 
+/* Of each volume that would go, who stands in the way. */
+static bool apply_tell_users(struct apply *a)
+{
+	bool good = true;
+	json_t *name;
+	size_t i;
+
+	json_array_foreach(a->pruned, i, name) {
+		json_t *one = json_pack("[O]", name);
+
+		good = good &&
+		       (manage_may_remove(a->m, one, a->how->force, a->f) ||
+			apply_goes_on(a));
+		json_decref(one);
+	}
+	return good;
+}
+
 static bool apply_compare_pruned(struct apply *a)
 {
 	json_t *have = json_object_get(a->have, "backing");
@@ -186,7 +293,9 @@ static bool apply_compare_pruned(struct apply *a)
 		apply_note(a, "remove", apply_label(vol, object), NULL, NULL,
 			   NULL);
 	}
-	return manage_may_remove(a->m, a->pruned, a->how->force, a->f);
+	return a->how->whole ? apply_tell_users(a)
+			     : manage_may_remove(a->m, a->pruned, a->how->force,
+						 a->f);
 }
 
 /* Limits, rules and addresses change at once, all other values at the next
@@ -279,8 +388,10 @@ static bool apply_keep_rules(struct apply *a)
 	apply_keep_added_rules(a);
 	if (json_object_get(a->want, "allow"))
 		return true;
-	if (a->how->prune && !json_equal(have, added) && !manage_are_open(have))
-		return apply_refuse_no_rules(a, "target", a->have);
+	if (a->how->prune && !json_equal(have, added) &&
+	    !manage_are_open(have) &&
+	    !apply_refuse_no_rules(a, "target", a->have))
+		return false;
 	json_object_set(a->want, "allow", have);
 	return true;
 }
@@ -417,11 +528,44 @@ static bool apply_prepare_limits(struct apply *a)
 	return good;
 }
 
+static bool apply_set_parameters(struct apply *a)
+{
+	json_t *one;
+
+	while ((one = json_array_get(a->params, a->params_done))) {
+		if (!manage_set_parameters(a->m, config_get_text(one, "name"),
+					   config_get_text(one, "plugin"),
+					   json_object_get(one, "parameters"),
+					   a->f))
+			return false;
+		a->params_done++;
+	}
+	return true;
+}
+
+/* A parameter that was not given before keeps its value. */
+static void apply_undo_parameters(struct apply *a)
+{
+	struct manage_fault ignored;
+
+	while (a->params_done > 0) {
+		json_t *one = json_array_get(a->params, --a->params_done);
+		json_t *before = json_object_get(one, "before");
+
+		if (before)
+			manage_set_parameters(a->m,
+					      config_get_text(one, "name"),
+					      config_get_text(one, "plugin"),
+					      before, &ignored);
+	}
+}
+
 /* The volumes that come are served, but none has gone. */
 static bool apply_prepare(struct apply *a)
 {
 	return apply_prepare_rules(a) &&
-	       (!apply_has_limits(a) || apply_prepare_limits(a));
+	       (!apply_has_limits(a) || apply_prepare_limits(a)) &&
+	       apply_set_parameters(a);
 }
 
 static bool apply_change_rules(struct apply *a)
@@ -511,6 +655,7 @@ static bool apply_do(struct apply *a)
 		 manage_remove_volumes(a->m, a->pruned, a->how->force, a->f));
 
 	if (!good) {
+		apply_undo_parameters(a);
 		manage_remove_volumes(a->m, volumes, /* force= */ true,
 				      &ignored);
 		apply_undo_listeners(a, listeners, was_default);
@@ -521,12 +666,13 @@ static bool apply_do(struct apply *a)
 	       apply_remove_listeners(a);
 }
 
-/* manage_make_allow() has logged the rules. */
+/* manage_make_allow() has logged the rules, and manage_set_parameters() parameters. */
 static void apply_log_change(const json_t *change)
 {
 	const char *field = config_get_text(change, "field");
 
-	if (field && !strcmp(field, "allow"))
+	if (field && (!strcmp(field, "allow") ||
+		      json_is_object(json_object_get(change, "to"))))
 		return;
 	manage_log_change(config_get_text(change, "action"),
 			  config_get_text(change, "object"), field);
@@ -557,9 +703,10 @@ bool manage_apply(struct manage *m, const json_t *want,
 		.want = json_deep_copy(want),
 		.changes = json_array(),
 		.pruned = json_array(),
+		.params = json_array(),
 		.f = f,
 	};
-	bool good = a.want && a.changes && a.pruned;
+	bool good = a.want && a.changes && a.pruned && a.params;
 
 	if (!good)
 		manage_refuse(f, "target", "", "out of memory");
@@ -569,6 +716,7 @@ bool manage_apply(struct manage *m, const json_t *want,
 	if (good && !how->view && json_array_size(a.changes))
 		good = apply_all(&a);
 	json_decref(a.pruned);
+	json_decref(a.params);
 	free(a.allow);
 	free(a.rules);
 	json_decref(a.want);

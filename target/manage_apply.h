@@ -16,6 +16,8 @@
 struct manage_apply {
 	/* Only report how @want differs from this. NULL: change the target. */
 	const struct manage_view *view;
+	/* With a view: tell what stands in the way, too, instead of refusing. */
+	bool whole;
 	bool prune;		   /* remove what the configuration lacks */
 	bool force;		   /* also remove volumes in use */
 	struct given_files *given; /* for what is added; may be NULL */
@@ -23,9 +25,9 @@ struct manage_apply {
 
 /*
  * @want is canonical. *ret_changes, which the caller frees, is an array of
- * objects: "action" (add, change, remove, or restart: at the next start),
- * "object", and, for change and restart, "field", "from" and "to". Empty:
- * nothing differs. False: refused, and nothing has changed.
+ * objects: "action" (add, change, remove, restart: at the next start, or refused:
+ * stands in the way), "object", and, for change and restart, "field", "from" and "to",
+ * for refused, "field" and "reason". Empty: nothing differs. False: refused, and nothing has changed.
  */
 bool manage_apply(struct manage *m, const json_t *want,
 		  const struct manage_apply *how, json_t **ret_changes,

@@ -753,6 +753,7 @@ static void method_diff(struct control_call *c)
 		return;
 	view = manage_view_get(c->user);
 	how.view = view;
+	how.whole = method_flag(c, "whole");
 	if (method_is_of_generation(c, view->generation, &f) &&
 	    manage_apply(c->user, want, &how, &changes, &f))
 		c->out = method_told_changes(changes, view->generation);
@@ -789,7 +790,7 @@ static void method_save(struct control_call *c)
 #define METHODS_GENERATION "generation: int"
 #define METHODS_CHANGES                                                      \
 	"changes: [](action: string, object: string, field: ?string, from: " \
-	"?object, to: ?object), " METHODS_GENERATION
+	"?object, to: ?object, reason: ?string), " METHODS_GENERATION
 
 static const struct control_method manage_methods[] = {
 	{ .name = "GetStatus",
@@ -951,9 +952,10 @@ static const struct control_method manage_methods[] = {
 	  .changes = true,
 	  .run = method_apply },
 	{ .name = "Diff",
-	  .in = "config: object, prune: ?bool, force: ?bool, generation: ?int",
+	  .in = "config: object, prune: ?bool, force: ?bool, whole: ?bool, generation: ?int",
 	  .out = METHODS_CHANGES,
-	  .help = "Tell what Apply would change",
+	  .help = "Tell what Apply would change; whole: tell what stands in the "
+		  "way in changes, too (refused), instead of an error",
 	  .run = method_diff },
 	{ .name = "Reload",
 	  .in = "",

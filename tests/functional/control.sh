@@ -382,6 +382,15 @@ t_check 'it did not' shows stays grows
 t_refused 'a file of which one volume cannot be opened is refused' '/none/such' \
 	ctl apply "$T/bad.json"
 t_check 'none of its volumes is there' shows stays grows
+plan_is_whole() {
+	exits 1 ctl apply --dry-run "$T/bad.json" >"$T/plan" 2>&1
+	local as_wanted=$?
+	cat "$T/plan"
+	[ $as_wanted = 0 ] && grep -qx "add     volume 'x'" "$T/plan" &&
+		grep -qx "refused volume '/none/such': store: No such file or directory" "$T/plan" &&
+		grep -qx 'rdma-ctl: error: 1 of these stands in the way: nothing would change' "$T/plan"
+}
+t_check 'a plan has all of it, and what stands in the way' plan_is_whole
 t_check 'a file is applied' exits 0 ctl apply "$T/d.json"
 t_check 'its volumes are there, and the others' shows stays grows x y
 t_check 'applying it again changes nothing' exits 0 ctl diff "$T/d.json"
@@ -390,6 +399,19 @@ t_check 'they are gone' shows grows x y
 sed 's/"ram:1M,name=x"/"ram:2M,name=x"/' "$T/d.json" >"$T/e.json"
 t_refused 'another store under the same name is refused' \
 	"volume 'x': store: it cannot change" ctl apply "$T/e.json"
+sed 's/"ram:1M,name=x"/"ram:1M,name=x,layer=qos,iops=1"/' "$T/d.json" >"$T/e.json"
+t_refused 'a layer does not come while the volume is served' \
+	"volume 'x': layer: it cannot change" ctl apply "$T/e.json"
+ctl volume add ram:1M,name=q,layer=qos,iops=100 >/dev/null
+limits_apply() { # LIMITS
+	echo "{ \"backing\": [ \"ram:1M,name=q,layer=qos,$1\" ] }" >"$T/q.json"
+	exits 0 ctl apply "$T/q.json" && [ "$(ctl qos q)" = "q $(tr , ' ' <<<"$1")" ] &&
+		exits 0 ctl diff "$T/q.json"
+}
+t_check 'limits of a layer change by apply, too' limits_apply iops=200,bps=1000000
+t_refused 'one that the file leaves out is refused' "volume 'q': layer: it cannot change" \
+	ctl apply <(echo '{ "backing": [ "ram:1M,name=q,layer=qos,iops=300" ] }')
+ctl volume remove q
 old_generation_is_refused() {
 	raw 'r = call(I + "Apply", {"config": {}, "generation": 1})
 assert r["error"] == I + "Refused", r

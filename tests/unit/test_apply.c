@@ -200,6 +200,26 @@ T_ROWS(difference_is_told_and_made, differences)
 	assert_string_equal(changes_of(changes_by("Diff", &again)), "");
 }
 
+/* The plan goes on behind what apply would refuse. */
+T_TEST(plan_tells_what_stands_in_the_way)
+{
+	static const struct difference d = {
+		.in = "'whole': true",
+		.config = "{'backing': ['file,name=f,ro', 'ram:2M,name=a', "
+			  "'spare,name=s'], 'max-logins': 9}",
+	};
+	char *before = look();
+	char *after;
+
+	assert_string_equal(changes_of(changes_by("Diff", &d)),
+			    "refused volume 'f' ro;refused volume 'a' store;"
+			    "add volume 's';change target max-logins");
+	after = look();
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+}
+
 /* ---- all or nothing ---- */
 
 static const struct undone {
