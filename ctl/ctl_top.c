@@ -10,10 +10,14 @@
 
 #include "config.h"
 #include "base/log.h"
+#include "ctl/ctl_text.h"
 #include "base/ticks.h"
 
 const char *const top_stage_names[TOP_STAGES] = { "queue", "fetch", "backend",
 						  "respond" };
+
+/* Of an answer, until a screen says that there is none. */
+#define TOP_SILENT_MS 2000
 
 static volatile sig_atomic_t top_stopped;
 
@@ -140,7 +144,30 @@ static void top_free(struct top_sample *s)
 	memset(s, 0, sizeof(*s));
 }
 
-static enum ctl_exit top_ask(const struct ctl_options *opt,
+/* An older target, or one that ends meanwhile, tells none. */
+static void top_take_addresses(const struct ctl_options *opt,
+			       struct top_sample *s)
+{
+	struct top_rows *rows = &s->rows[TOP_SESSIONS];
+	struct error ignored;
+	json_t *out;
+	json_t *one;
+	size_t i;
+
+	if (ctl_call(opt, "ListSessions", json_object(), &out, &ignored))
+		return;
+	json_array_foreach(json_object_get(out, "sessions"), i, one) {
+		for (size_t k = 0; k < rows->cnt; k++)
+			if (!strcmp(rows->row[k].name,
+				    ctl_field(one, "initiator")))
+				snprintf(rows->row[k].address,
+					 sizeof(rows->row[k].address), "%s",
+					 ctl_field(one, "address"));
+	}
+	json_decref(out);
+}
+
+static enum ctl_exit top_ask(const struct ctl_options *opt, bool addresses,
 			     struct top_sample *ret, struct error *e)
 {
 	enum ctl_exit code;
@@ -154,15 +181,17 @@ static enum ctl_exit top_ask(const struct ctl_options *opt,
 	sigaddset(&resize, SIGWINCH);
 	sigprocmask(SIG_BLOCK, &resize, NULL);
 	code = ctl_call(opt, "GetMetrics", json_object(), &out, e);
-	sigprocmask(SIG_UNBLOCK, &resize, NULL);
 	memset(ret, 0, sizeof(*ret));
 	ret->at_ns = ticks_clock_ns();
-	if (code != CTL_DONE)
-		return code;
-	json_array_foreach(json_object_get(out, "metrics"), i, metric)
-		top_take(ret, metric);
-	json_decref(out);
-	return CTL_DONE;
+	if (code == CTL_DONE) {
+		json_array_foreach(json_object_get(out, "metrics"), i, metric)
+			top_take(ret, metric);
+		json_decref(out);
+		if (addresses)
+			top_take_addresses(opt, ret);
+	}
+	sigprocmask(SIG_UNBLOCK, &resize, NULL);
+	return code;
 }
 
 /* ---- differences ---- */
@@ -200,6 +229,8 @@ static uint64_t top_key(const struct top_row *row, const struct top_view *view)
 	uint64_t ns = 0;
 
 	switch (view->column) {
+	case TOP_BY_COMMANDS:
+		return row->reads + row->writes + row->others;
 	case TOP_BY_READS:
 		return row->reads;
 	case TOP_BY_WRITES:
@@ -256,6 +287,27 @@ int top_difference(const struct top_sample *from, const struct top_sample *to,
 	qsort_r(ret->row, ret->cnt, sizeof(*ret->row), top_compare,
 		(void *)(uintptr_t)view);
 	return 0;
+}
+
+void top_total(const struct top_rows *rows, struct top_row *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	snprintf(ret->name, sizeof(ret->name), "total");
+	for (size_t i = 0; i < rows->cnt; i++) {
+		const struct top_row *row = &rows->row[i];
+
+		ret->reads += row->reads;
+		ret->writes += row->writes;
+		ret->others += row->others;
+		ret->read_bytes += row->read_bytes;
+		ret->write_bytes += row->write_bytes;
+		ret->credits += row->credits;
+		ret->in_flight += row->in_flight;
+		for (int nr = 0; nr < TOP_STAGES; nr++)
+			for (int k = 0; k < HISTOGRAM_BUCKETS; k++)
+				ret->stage[nr].bucket[k] +=
+					row->stage[nr].bucket[k];
+	}
 }
 
 /* ---- lines ---- */
@@ -346,6 +398,7 @@ struct top {
 	long count; /* of samples to show; -1: no end */
 	bool screen;
 	struct top_view view;
+	struct top_sample shown; /* the one before: to draw again */
 	struct top_sample before;
 };
 
@@ -368,25 +421,50 @@ static bool top_show(struct top *t, const struct top_sample *now)
 	return goes_on && t->count != 0 && !ferror(stdout);
 }
 
+/* The last numbers stay. A target that was started again comes back here. */
+static bool top_show_silence(struct top *t)
+{
+	const struct top_sample *from = t->shown.at_ns ? &t->shown : &t->before;
+
+	t->view.silent_s = (unsigned int)((ticks_clock_ns() - t->before.at_ns) /
+					  1000000000);
+	if (HAVE_CURSES)
+		ctl_screen_draw(from, &t->before, &t->view);
+	return HAVE_CURSES &&
+	       ctl_screen_wait(from, &t->before, &t->view, t->interval_ms);
+}
+
 static enum ctl_exit top_run(struct top *t, struct error *e)
 {
-	enum ctl_exit code = top_ask(t->opt, &t->before, e);
+	enum ctl_exit code = top_ask(t->opt, t->screen, &t->before, e);
+	struct ctl_options soon = *t->opt;
 	bool goes_on = code == CTL_DONE;
 
+	/* A screen says how long the target has been silent. */
+	if (t->screen && soon.timeout_ms > TOP_SILENT_MS)
+		soon.timeout_ms = TOP_SILENT_MS;
 	if (goes_on)
 		poll(NULL, 0, t->screen ? 100 : t->interval_ms);
 	while (goes_on && !top_stopped) {
 		struct top_sample now;
 
-		code = top_ask(t->opt, &now, e);
+		code = top_ask(&soon, t->screen, &now, e);
+		if (code == CTL_UNREACHABLE && t->screen) {
+			goes_on = top_show_silence(t);
+			top_free(&now);
+			continue;
+		}
 		if (code != CTL_DONE)
 			break;
+		t->view.silent_s = 0;
 		goes_on = top_show(t, &now);
-		top_free(&t->before);
+		top_free(&t->shown);
+		t->shown = t->before;
 		t->before = now;
 	}
 	top_free(&t->before);
-	return top_stopped ? CTL_DONE : code;
+	top_free(&t->shown);
+	return top_stopped || !goes_on ? CTL_DONE : code;
 }
 
 /* A number of seconds above 0, "0.5". */
@@ -414,7 +492,8 @@ enum ctl_exit ctl_top(const struct ctl_options *opt, char **arg, int cnt)
 	struct top t = { .opt = opt,
 			 .interval_ms = 1000,
 			 .count = -1,
-			 .view = { .column = TOP_BY_READS, .permille = 990 } };
+			 .view = { .column = TOP_BY_COMMANDS,
+				   .permille = 990 } };
 	enum ctl_exit code;
 	struct error e;
 

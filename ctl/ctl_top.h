@@ -6,6 +6,8 @@
 #ifndef CTL_CTL_TOP_H
 #define CTL_CTL_TOP_H
 
+#include <netinet/in.h>
+
 #include "base/histogram.h"
 #include "ctl/ctl_client.h"
 
@@ -21,6 +23,7 @@ enum top_kind {
 /* Counts of a volume or an initiator: since the start of the target, or within a time. */
 struct top_row {
 	char name[TOP_NAME_SIZE];
+	char address[INET6_ADDRSTRLEN]; /* of initiators */
 	uint64_t reads, writes, others; /* commands */
 	uint64_t read_bytes, write_bytes;
 	struct histogram stage[TOP_STAGES]; /* of all commands */
@@ -45,6 +48,7 @@ extern const char *const top_stage_names[TOP_STAGES];
 /* What is shown, and how. */
 enum top_column {
 	TOP_BY_NAME,
+	TOP_BY_COMMANDS, /* all of them */
 	TOP_BY_READS,
 	TOP_BY_WRITES,
 	TOP_BY_READ_BYTES,
@@ -57,7 +61,10 @@ struct top_view {
 	enum top_kind kind;
 	enum top_column column;
 	bool reverse;
-	unsigned int permille;	    /* of the times; 1000: the longest */
+	bool help;	       /* the keys and columns are explained */
+	size_t first;	       /* row at the top */
+	unsigned int silent_s; /* the target has not answered for this long */
+	unsigned int permille; /* of the times; 1000: the longest */
 	char filter[TOP_NAME_SIZE]; /* names that contain it */
 };
 
@@ -72,6 +79,9 @@ uint64_t top_stage_ns(const struct top_row *row, int stage,
  * rows the caller frees. Return: 0 or -ENOMEM. */
 int top_difference(const struct top_sample *from, const struct top_sample *to,
 		   const struct top_view *view, struct top_rows *ret);
+
+/* Adds all rows of a difference up. */
+void top_total(const struct top_rows *rows, struct top_row *ret);
 
 /* @arg: "[SECONDS [COUNT]]". On a terminal it shows a screen, if the build has ncurses,
  * else it prints lines. */

@@ -78,6 +78,8 @@ def main():
     target = int(sys.argv[1])
     t = Terminal(sys.argv[3:])
     t.wait_for(rb'VOLUME', 'head of volumes')
+    t.type(b'?', rb'limits \(layer qos\) count here', 'help')
+    t.type(b'?', rb'total', 'total of the volumes')
     t.type(b's', rb'INITIATOR', 'head of initiators')
     t.type(b'v', rb'VOLUME', 'head of volumes again')
     t.type(b'p', rb'max', 'longest times')
@@ -93,11 +95,19 @@ def main():
     while t.is_drawn():
         columns ^= 1
         t.resize(24, columns)
+    t.wait_for(rb'no answer for [0-9]+ s', 'word that it does not answer')
     os.kill(target, signal.SIGCONT)
     t.wait_for(rb'VOLUME', 'screen after a wait for the target')
     # The stages fit a terminal of the usual width.
     t.resize(24, 80)
     t.wait_for(rb'VOLUME[^\r\n]* queue +fetch +backend +respond', 'all stages')
+    # What has no room is counted, and comes by scrolling.
+    t.type(b'/', rb'filter', 'question for the filter')
+    os.write(t.fd, b'\x1b')
+    t.wait_for(rb'2 requests|VOLUME|total', 'screen without a filter')
+    t.resize(7, 80)
+    t.wait_for(rb'1 more', 'number of volumes without room')
+    t.type(b'\x1bOB', rb'b ', 'next volume')
     t.resize(10, 60)
     t.wait_for(rb'VOLUME|rdma-target', 'screen of another size')
     code, during = t.end(sys.argv[2])

@@ -371,6 +371,7 @@ static const struct difference_row {
 	{ "by name, reversed",
 	  { .column = TOP_BY_NAME, .reverse = true },
 	  "b ab aa " },
+	{ "the busiest first", { .column = TOP_BY_COMMANDS }, "ab b aa " },
 	{ "the most reads first", { .column = TOP_BY_READS }, "ab b aa " },
 	{ "the most writes first", { .column = TOP_BY_WRITES }, "b aa ab " },
 	{ "the most bytes read", { .column = TOP_BY_READ_BYTES }, "aa ab b " },
@@ -413,6 +414,25 @@ T_ROWS(difference, difference_rows)
 	}
 	assert_string_equal(order, row->order);
 	free(rows.row);
+}
+
+T_TEST(total_has_all_rows)
+{
+	struct top_row two[] = {
+		{ .name = "a", .reads = 1, .write_bytes = 5, .in_flight = 2 },
+		{ .name = "b", .reads = 2, .others = 3, .in_flight = 4 },
+	};
+	const struct top_rows rows = { two, 2 };
+	struct top_row total;
+
+	two[0].stage[2].bucket[9] = two[1].stage[2].bucket[9] = 7;
+	top_total(&rows, &total);
+	assert_string_equal(total.name, "total");
+	assert_int_equal(total.reads, 3);
+	assert_int_equal(total.others, 3);
+	assert_int_equal(total.write_bytes, 5);
+	assert_int_equal(total.in_flight, 6);
+	assert_int_equal(total.stage[2].bucket[9], 14);
 }
 
 T_TEST(times_have_units)
