@@ -17,7 +17,7 @@ t_target "${control[@]}" --backing ram:16M,name=a \
 	--metrics "[::]:$port" --metrics-file "$T/m.prom" --threads 2
 
 mkdir "$T/mnt"
-t_mount "$URI" "$T/mnt"
+t_mount --metrics-file "$T/mount.prom" "$URI" "$T/mnt"
 
 scrape() { python3 "$here/scrape.py" "$port" "$@"; }
 checked() { # SCRAPE-PATH ARG...: arguments of exposition.py
@@ -65,13 +65,12 @@ t_check 'a session is counted' is 1 'rdma_target_sessions'
 t_check 'another page is none' sh -c '! "$@"' sh \
 	python3 "$here/scrape.py" "$port" /other
 
-# Every metric of the dashboard and every probe of the script exists.
-dashboard_metrics() {
+# Every metric of the dashboard and of the alerts, and every probe of the script, exists.
+dashboard_metrics() { # FILE
 	local name base
-	for name in $(grep -o 'rdma_target_[a-z_]*' "$here/../../docs/grafana-rdma-target.json" |
-		sort -u); do
+	for name in $(grep -oE 'rdma_(target|fuse)_[a-z_]*' "$here/../../docs/$1" | sort -u); do
 		base=$(echo "$name" | sed -E 's/_(bucket|sum|count)$//')
-		grep -qE "^# TYPE ($name|$base) " "$T/scraped" || {
+		cat "$T/scraped" "$T/mount.prom" | grep -qE "^# TYPE ($name|$base) " || {
 			echo "there is no $name"
 			return 1
 		}
@@ -87,7 +86,20 @@ script_probes() {
 		}
 	done
 }
-t_check 'the dashboard asks for metrics that there are' dashboard_metrics
+t_wait_for 30 [ -s "$T/mount.prom" ]
+t_check 'the dashboard asks for metrics that there are' \
+	dashboard_metrics grafana-rdma-target.json
+t_check 'so do the alerts' dashboard_metrics prometheus-rdma-block.yml
+alerts_are_yaml() {
+	python3 - "$here/../../docs/prometheus-rdma-block.yml" <<-'END'
+		import sys, yaml
+		rules = yaml.safe_load(open(sys.argv[1]))['groups'][0]['rules']
+		assert len(rules) > 5 and all(r['alert'] and r['expr'] for r in rules)
+	END
+}
+if python3 -c 'import yaml' 2>/dev/null; then
+	t_check 'the alerts are YAML' alerts_are_yaml
+fi
 readelf -n "$(command -v rdma-target)" >"$T/notes" 2>/dev/null
 if grep -q 'Provider: rdma_target' "$T/notes"; then
 	t_check 'the script uses probes that there are' script_probes
