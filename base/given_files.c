@@ -2,10 +2,13 @@
 #include "base/given_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Of one message. */
@@ -18,6 +21,67 @@ static void given_close(const int *fds, unsigned int cnt)
 {
 	for (unsigned int i = 0; i < cnt; i++)
 		close(fds[i]);
+}
+
+/* ---- opening ---- */
+
+/* What a target serves: nothing that blocks or does something when it is opened. */
+static bool given_is_store(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode);
+}
+
+/* As the target would. The file may have been replaced since @st. -EINVAL: it is no
+ * store. */
+static int given_open_first(const char *path, bool read_only,
+			    const struct stat *st)
+{
+	int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	struct stat is;
+	int fd;
+
+	if (!read_only && S_ISBLK(st->st_mode))
+		flags |= O_EXCL;
+	fd = open(path, flags | (read_only ? O_RDONLY : O_RDWR));
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &is) == 0 && given_is_store(&is))
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+/* Opens the file of @fds[0] again. */
+static int given_open_again(const int *fds)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+int given_files_open(const char *path, bool read_only, int *fds,
+		     unsigned int cnt)
+{
+	struct stat st;
+	int done = 0;
+	int err = 0;
+
+	if (stat(path, &st))
+		return -errno;
+	if (!given_is_store(&st))
+		return -EINVAL;
+	while (done < (int)cnt && err >= 0) {
+		err = done ? given_open_again(fds)
+			   : given_open_first(path, read_only, &st);
+		if (err >= 0)
+			fds[done++] = err;
+	}
+	while (err < 0 && done > 0)
+		close(fds[--done]);
+	return err < 0 ? err : done;
 }
 
 /* ---- sending ---- */

@@ -11,6 +11,7 @@
 #ifndef BASE_GIVEN_FILES_H
 #define BASE_GIVEN_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -36,6 +37,14 @@ struct given_files {
 };
 
 /* As send() with MSG_NOSIGNAL; @cnt descriptors go with the first byte. */
+/*
+ * Opens the file or block device @path @cnt times, as a target would: the first for reading
+ * and writing, unless @read_only, the others for flushes. Returns @cnt, or -errno: -EINVAL: it is
+ * neither. May block.
+ */
+int given_files_open(const char *path, bool read_only, int *fds,
+		     unsigned int cnt);
+
 ssize_t given_files_send(int socket, const void *buf, size_t len,
 			 const int *fds, unsigned int cnt);
 

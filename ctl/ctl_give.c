@@ -2,11 +2,9 @@
 #include "ctl/ctl_give.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/given_files.h"
@@ -30,66 +28,6 @@ static enum ctl_exit give_end(enum ctl_exit code, const struct error *e,
 
 /* ---- one file ---- */
 
-/* What a target serves: nothing that blocks or does something when it is opened. */
-static bool give_is_store(const struct stat *st)
-{
-	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode);
-}
-
-/* As the target would. The file may have been replaced since @st. -EINVAL: it is no
- * store. */
-static int give_open_first(const char *path, bool read_only,
-			   const struct stat *st)
-{
-	int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	struct stat is;
-	int fd;
-
-	if (!read_only && S_ISBLK(st->st_mode))
-		flags |= O_EXCL;
-	fd = open(path, flags | (read_only ? O_RDONLY : O_RDWR));
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &is) == 0 && give_is_store(&is))
-		return fd;
-	close(fd);
-	return -EINVAL;
-}
-
-/* Opens the file of @fds[0] again. */
-static int give_open_again(const int *fds)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Opens @path @cnt times. Returns how many of @fds are open, or -errno. */
-static int give_open(const char *path, bool read_only, int *fds,
-		     unsigned int cnt)
-{
-	struct stat st;
-	int done = 0;
-	int err = 0;
-
-	if (stat(path, &st))
-		return -errno;
-	if (!give_is_store(&st))
-		return -EINVAL;
-	while (done < (int)cnt && err >= 0) {
-		err = done ? give_open_again(fds)
-			   : give_open_first(path, read_only, &st);
-		if (err >= 0)
-			fds[done++] = err;
-	}
-	while (err < 0 && done > 0)
-		close(fds[--done]);
-	return err < 0 ? err : done;
-}
-
 /* @cnt: how many open files the target needs of each. */
 static enum ctl_exit give_file(struct ctl_link *l, const json_t *vol,
 			       unsigned int cnt, struct error *why)
@@ -104,7 +42,7 @@ static enum ctl_exit give_file(struct ctl_link *l, const json_t *vol,
 
 	if (!path || *path != '/')
 		return CTL_DONE;
-	is_open = give_open(path, read_only, fds, cnt);
+	is_open = given_files_open(path, read_only, fds, cnt);
 	if (is_open < 0) {
 		/* The target says what it is, and that it is not there. */
 		if (is_open != -EINVAL && is_open != -ENOENT)
