@@ -92,6 +92,8 @@ struct xp_ops {
 	/* As xp_demand(); NULL unless the traits have has_gids. */
 	int (*demand)(struct xp_listener *l, const struct xp_route *want,
 		      struct error *e);
+	/* As xp_listener_set_keys(); NULL: the transport encrypts nothing. */
+	void (*set_keys)(struct xp_listener *l, const struct xp_keyring *keys);
 	int (*accept)(struct xp *xp, struct xp_conn_request *req,
 		      const struct xp_chan_params *params,
 		      struct xp_chan **ret_ch, struct error *e);
@@ -204,6 +206,8 @@ struct xp_chan {
 	char peer[64];
 	char device[32];
 	struct xp_negotiated negotiated;
+	const char *proved; /* as xp_chan_proved() */
+	bool encrypted;
 };
 
 /* Embedded first in a provider's own. */

@@ -645,6 +645,10 @@ int xp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 {
 	int err = params->route ? xp_route_suits(xp, params->route, e) : 0;
 
+	if (!err && params->key && !xp->ops->set_keys)
+		err = error_set(e, -EOPNOTSUPP,
+				"%s encrypts nothing, and proves no key",
+				xp_kind_name(xp->ops->kind));
 	return err ? err
 		   : xp->ops->connect(xp, addr, addr_len, params, ret_ch, e);
 }
@@ -690,6 +694,12 @@ int xp_demand(struct xp_listener *l, const struct xp_route *want,
 	if (err || !l->xp->ops->demand)
 		return err;
 	return l->xp->ops->demand(l, want, e);
+}
+
+void xp_listener_set_keys(struct xp_listener *l, const struct xp_keyring *keys)
+{
+	if (l->xp->ops->set_keys)
+		l->xp->ops->set_keys(l, keys);
 }
 
 void xp_unlisten(struct xp_listener *l)
@@ -738,6 +748,16 @@ const char *xp_chan_peer(const struct xp_chan *ch)
 const char *xp_chan_device(const struct xp_chan *ch)
 {
 	return ch->device;
+}
+
+const char *xp_chan_proved(const struct xp_chan *ch)
+{
+	return ch->proved;
+}
+
+bool xp_chan_is_encrypted(const struct xp_chan *ch)
+{
+	return ch->encrypted;
 }
 
 const struct xp_negotiated *xp_chan_negotiated(const struct xp_chan *ch)

@@ -51,6 +51,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/reactor.h"
+#include "transport/keys.h"
 #include "transport/kind.h"
 #include "transport/route.h"
 
@@ -212,6 +213,11 @@ struct xp_chan_params {
 	const struct xp_route *route;
 	/* RC transport retries, 0..7 (verbs); 0 = 7. */
 	unsigned int retry_cnt;
+	/* The connection is encrypted, and both sides prove that they have it
+	 * (tcp); NULL: it is plain. Borrowed for the call. Other transports refuse
+	 * it (-EOPNOTSUPP). closed() says -ENOKEY or -EKEYREJECTED if the peer does
+	 * not have it, and -ENOPROTOOPT if the peer has no TLS. */
+	const struct xp_key *key;
 };
 
 /*
@@ -255,6 +261,10 @@ const char *xp_chan_local(const struct xp_chan *ch);
 const char *xp_chan_peer(const struct xp_chan *ch);
 /* The device or interface, "rxe0" or "tcp". */
 const char *xp_chan_device(const struct xp_chan *ch);
+/* The name of the key that the peer has proved to have; NULL: nothing was proved. Valid
+ * as long as the channel. */
+const char *xp_chan_proved(const struct xp_chan *ch);
+bool xp_chan_is_encrypted(const struct xp_chan *ch);
 /* What both sides agreed on; valid from established() on. Over TCP its MTU is 0. */
 const struct xp_negotiated *xp_chan_negotiated(const struct xp_chan *ch);
 /* The private data of the peer's reject (an SRP_LOGIN_REJ) as the fabric
@@ -320,6 +330,10 @@ struct xp_conn_request {
 	char local[64];	   /* "10.0.0.1:5555", as a person writes it */
 	char peer[64];
 	struct sockaddr_storage peer_addr;
+	/* The name of the key that the peer has proved to have, valid until
+	 * accept or reject; NULL: nothing was proved. */
+	const char *proved;
+	bool encrypted;
 	void *user; /* the listener's */
 	/* Why it does not fit what the listener demands; "": it does. The user
 	 * must reject it. */
@@ -360,6 +374,13 @@ int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
  */
 int xp_demand(struct xp_listener *l, const struct xp_route *want,
 	      struct error *e);
+/*
+ * Connections to the listener may be encrypted, with one of @keys, which live as long as
+ * the listener; call it directly after the listener was made. Plain ones still arrive
+ * as requests. Without keys, and by transports that encrypt nothing, they are all
+ * plain.
+ */
+void xp_listener_set_keys(struct xp_listener *l, const struct xp_keyring *keys);
 /* Unanswered requests stay valid. NULL is fine. */
 void xp_unlisten(struct xp_listener *l);
 
