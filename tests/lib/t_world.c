@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,6 +27,7 @@ enum t_provider t_provider(void)
 	static const char *const names[] = {
 		[T_FAKE] = "fake",
 		[T_TCP] = "tcp",
+		[T_TLS] = "tls",
 		[T_VERBS] = "verbs",
 	};
 	const char *name = getenv("T_PROVIDER");
@@ -119,6 +121,7 @@ static void xp_open(struct t_world *w, struct reactor *r, struct xp **ret_xp)
 		err = t_xp_create(w->hub, &cfg, ret_xp);
 		break;
 	case T_TCP:
+	case T_TLS:
 		err = xp_create(XP_TCP, &cfg, ret_xp, &e);
 		break;
 	case T_VERBS:
@@ -166,6 +169,40 @@ static void reactor_open(struct t_world *w, struct reactor **ret_reactor)
 	assert_int_equal(reactor_create(&opt, ret_reactor), 0);
 }
 
+const struct xp_key t_key = {
+	.name = "backup",
+	.secret = "0123456789abcdef0123456789abcdef",
+	.len = 32,
+};
+
+static int find_key(void *ctx, const char *name, unsigned int nth,
+		    struct xp_key *ret)
+{
+	if (nth > 0 || strcmp(name, t_key.name) != 0)
+		return -ENOENT;
+	*ret = t_key;
+	return 0;
+}
+
+static void refused(void *ctx, const char *peer, const char *why)
+{
+	struct t_world *w = ctx;
+
+	snprintf(w->refused, sizeof(w->refused), "%s", why);
+	w->refused_cnt++;
+}
+
+static void set_keys(struct t_world *w)
+{
+	w->keys.find = find_key;
+	if (w->opt.keys)
+		w->keys = *w->opt.keys;
+	w->keys.refused = refused;
+	w->keys.ctx = w;
+	if (w->opt.keys || w->provider == T_TLS)
+		xp_listener_set_keys(w->listener, &w->keys);
+}
+
 struct t_world *t_world_open(const struct t_world_options *opt)
 {
 	struct t_world *w = calloc(1, sizeof(*w));
@@ -193,6 +230,8 @@ struct t_world *t_world_open(const struct t_world_options *opt)
 	    xp_listen(w->server, (struct sockaddr *)&w->addr, sizeof(w->addr),
 		      requested, w, &w->listener, &e))
 		fail_msg("no listener: %s", e.text);
+	if (w->listener)
+		set_keys(w);
 	return w;
 }
 
@@ -322,6 +361,8 @@ struct t_end *t_connect_to(struct t_world *w, const struct sockaddr_in *addr,
 
 	if (params)
 		p = *params;
+	if (w->provider == T_TLS && !p.key)
+		p.key = &t_key;
 	p.handler = &handler;
 	p.user = end;
 	if (xp_connect(w->client, (const struct sockaddr *)addr, sizeof(*addr),

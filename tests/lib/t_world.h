@@ -3,7 +3,7 @@
  * Two instances of a provider of the transport contract, in one process: a
  * client that connects to a server, on one reactor or two, driven by one
  * thread. The environment variable T_PROVIDER selects the provider: "fake" (the
- * default), "tcp", or "verbs" with the address of an RDMA device in T_ADDR.
+ * default), "tcp", "tls", or "verbs" with the address of an RDMA device in T_ADDR.
  *
  * Each function fails the test on an error, so none returns an error.
  */
@@ -25,6 +25,7 @@
 enum t_provider {
 	T_FAKE,
 	T_TCP,
+	T_TLS, /* TCP, each connection with a key */
 	T_VERBS,
 };
 
@@ -58,8 +59,12 @@ struct t_end {
 	void *user;
 };
 
+/* The key of T_TLS. */
+extern const struct xp_key t_key;
+
 struct t_world_options {
-	bool split; /* the server has a reactor of its own */
+	const struct xp_keyring *keys; /* of the listener; NULL: that of T_TLS */
+	bool split;		       /* the server has a reactor of its own */
 	size_t recv_len;
 	size_t recv_aligned_at;
 	unsigned int send_depth;
@@ -78,6 +83,10 @@ struct t_world {
 	struct xp *server;
 	struct xp *acceptor; /* accepts requests; normally the server */
 	struct xp_listener *listener;
+	/* TLS: why the last handshake failed at the server. */
+	char refused[ERROR_TEXT_SIZE];
+	unsigned int refused_cnt;
+	struct xp_keyring keys;
 	struct sockaddr_in addr;
 	/* Called for each request. NULL: it is accepted. */
 	void (*on_request)(struct t_world *w, struct xp_conn_request *req);
@@ -94,6 +103,12 @@ struct t_world {
 };
 
 enum t_provider t_provider(void);
+
+/* Over sockets, encrypted or not? */
+static inline bool t_is_tcp(void)
+{
+	return t_provider() == T_TCP || t_provider() == T_TLS;
+}
 
 struct t_world *t_world_open(const struct t_world_options *opt);
 /* Closes all open channels, and checks that everything was returned. */

@@ -481,7 +481,7 @@ T_ROWS(receives_are_aligned_where_asked, align_cases)
 	for (unsigned int i = 0; i < 8; i++) {
 		const uint8_t *p = server->held[i]->data;
 
-		if (w->provider != T_TCP)
+		if (!t_is_tcp())
 			assert_int_equal((uintptr_t)(p + ac->at) % 512, 0);
 		assert_int_equal(server->held[i]->len, ac->recv_len);
 		/* The IUs do not overlap: all data is intact. */
@@ -1213,7 +1213,7 @@ T_TEST(what_lay_unread_is_no_sign_of_life)
 	t_settle(r.w);
 	send_to_one_who_stands_still(&r, /* closes= */ false);
 	/* The kernel, which did not stand still, knows when the IU came. */
-	assert_true(lived == (t_provider() == T_TCP));
+	assert_true(lived == (t_is_tcp()));
 	T_WAIT(r.w, lived || r.server->heard == 1);
 	/* The thread looks again, so the next one has just come. */
 	lived = false;
@@ -1247,7 +1247,7 @@ T_TEST(an_idle_peer_is_asked)
 	t_settle(r.w);
 	reactor_skip(r.w->server_reactor, 3 * XP_SIGN_MS);
 	/* The kernel asks nobody that it has heard within a second. */
-	if (t_provider() == T_TCP)
+	if (t_is_tcp())
 		usleep(1100000);
 	assert_false(t_lives(r.server));
 	assert_false(t_lives(r.server));
@@ -1387,7 +1387,7 @@ static bool has_address(const char *text, const char *address)
 
 T_TEST_IF(t_provider() != T_FAKE, the_source_is_the_address_that_the_peer_sees)
 {
-	bool is_tcp = t_provider() == T_TCP;
+	bool is_tcp = t_is_tcp();
 	struct t_world *w = t_world_open(NULL);
 	const struct xp_route route = { .source = "10.0.0.2" };
 	const struct xp_route loopback = { .source = "127.0.0.2" };
@@ -1408,7 +1408,7 @@ T_TEST_IF(t_provider() != T_FAKE, the_source_is_the_address_that_the_peer_sees)
 	t_world_close(w);
 }
 
-T_TEST_IF(t_provider() == T_TCP, tcp_has_no_partitions)
+T_TEST_IF(t_is_tcp(), tcp_has_no_partitions)
 {
 	struct t_world *w = t_world_open(NULL);
 	const struct xp_route route = { .has_pkey = true, .pkey = 0xffff };

@@ -107,6 +107,7 @@ static void tcp_chan_destroy(struct tcp_chan *ch)
 	if (ch->base.groups)
 		xp_core_chan_fini(&ch->base);
 	secret_unmap(ch->block, ch->block_len);
+	tls_free(ch->tls);
 	if (ch->fd >= 0)
 		close(ch->fd);
 	free(ch);
@@ -251,6 +252,8 @@ void tcp_disconnect(struct xp_chan *base)
 	reactor_timer_stop(&ch->timer);
 	reactor_timer_stop(&ch->ask_timer);
 	list_del(&ch->ready_node);
+	if (ch->tls && !ch->tx_busy)
+		tls_say_bye(ch->tls, ch->fd);
 	shutdown(ch->fd, SHUT_RDWR);
 	if (ch->rx_busy)
 		reactor_cancel(tcp_reactor(ch), &ch->rx_op);
@@ -287,10 +290,6 @@ bool tcp_finish_drained(struct tcp_xp *xp)
 void tcp_broke(struct tcp_chan *ch, int err)
 {
 	switch (err) {
-	case 0:
-		xp_core_fail(&ch->base, -ECONNRESET,
-			     "the peer closed the connection");
-		break;
 	case -ECONNRESET:
 	case -EPIPE:
 	case -ENOTCONN:
@@ -298,6 +297,22 @@ void tcp_broke(struct tcp_chan *ch, int err)
 			&ch->base, -ECONNRESET,
 			"the connection broke: the peer ended it with data "
 			"on the way");
+		break;
+	case -ESHUTDOWN:
+		xp_core_fail(&ch->base, -ECONNRESET,
+			     "the peer closed the connection");
+		break;
+	case -EBADMSG:
+		xp_core_fail(&ch->base, -EPROTO,
+			     "TLS: a record was changed on its way");
+		break;
+	case -EPROTO:
+		xp_core_fail(&ch->base, err,
+			     "TLS: the peer sent what it must not send");
+		break;
+	case -EKEYEXPIRED:
+		xp_core_fail(&ch->base, -ECONNRESET,
+			     "TLS: the keys of the connection are used up");
 		break;
 	case -ETIMEDOUT:
 		xp_core_fail(&ch->base, err, "the peer does not answer");
@@ -322,7 +337,7 @@ static void tcp_chan_timed_out(struct reactor_timer *t)
 		     ch->base.peer, ch->timeout_ms);
 }
 
-static void tcp_chan_connect_failed(struct tcp_chan *ch, int err)
+void tcp_chan_connect_failed(struct tcp_chan *ch, int err)
 {
 	struct xp_chan *base = &ch->base;
 
@@ -369,18 +384,25 @@ static void tcp_chan_send_cm(struct tcp_chan *ch,
 			     void (*done)(struct reactor_op *, int,
 					  unsigned int))
 {
-	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
+	struct iovec cm = { ch->rx.stage->data, ch->cm_len };
+	struct io_uring_sqe *sqe;
 
-	io_uring_prep_send(sqe, ch->fd, ch->rx.stage->data, ch->cm_len,
+	if (ch->tls) {
+		if (tls_write(ch->tls, &cm, 1))
+			xp_core_fail(&ch->base, -EIO, "TLS failed");
+		else
+			tcp_chan_send_records(ch, done);
+		return;
+	}
+	sqe = reactor_sqe(tcp_reactor(ch));
+	io_uring_prep_send(sqe, ch->fd, cm.iov_base, cm.iov_len,
 			   MSG_NOSIGNAL | MSG_WAITALL);
 	ch->tx_op.done = done;
 	reactor_prep_done(sqe, &ch->tx_op);
 	ch->tx_busy = true;
 }
 
-/* The result of an operation of a channel that connects. False: there is
- * nothing more to do. */
-static bool tcp_chan_goes_on(struct tcp_chan *ch, bool *busy, int *res)
+bool tcp_chan_goes_on(struct tcp_chan *ch, bool *busy, int *res)
 {
 	*busy = false;
 	ch->base.xp->stats.cqes++;
@@ -406,24 +428,19 @@ static void tcp_chan_answered(struct tcp_chan *ch, const struct tcp_cm *cm)
 	ch->order = cm->order;
 	ch->rx.off = TCP_CM_LEN + cm->data_len;
 	reactor_timer_stop(&ch->timer);
+	if (!tcp_chan_begin_records(ch))
+		return;
 	xp_core_established(&ch->base, pdata, cm->data_len);
 	tcp_rx_run(ch);
 }
 
-static void tcp_chan_answer_read(struct reactor_op *op, int res,
-				 unsigned int cqe_flags)
+/* @n more bytes of the answer lie in the stage. */
+static void tcp_chan_answer_got(struct tcp_chan *ch, size_t n)
 {
-	struct tcp_chan *ch = container_of(op, struct tcp_chan, rx_op);
 	struct tcp_cm cm;
 	int err;
 
-	if (!tcp_chan_goes_on(ch, &ch->rx_busy, &res))
-		return;
-	ch->rx.len += (size_t)res;
-	if (res == 0) {
-		tcp_chan_connect_failed(ch, -ECONNRESET);
-		return;
-	}
+	ch->rx.len += n;
 	if (ch->rx.len < TCP_CM_LEN) {
 		tcp_chan_read_answer(ch);
 		return;
@@ -439,12 +456,42 @@ static void tcp_chan_answer_read(struct reactor_op *op, int res,
 		tcp_chan_answered(ch, &cm);
 }
 
+static void tcp_chan_answer_read(struct reactor_op *op, int res,
+				 unsigned int cqe_flags)
+{
+	struct tcp_chan *ch = container_of(op, struct tcp_chan, rx_op);
+
+	if (!tcp_chan_goes_on(ch, &ch->rx_busy, &res))
+		return;
+	if (res == 0) {
+		tcp_chan_connect_failed(ch, -ECONNRESET);
+	} else if (ch->tls) {
+		tls_received(ch->tls, (size_t)res);
+		tcp_chan_read_answer(ch);
+	} else {
+		tcp_chan_answer_got(ch, (size_t)res);
+	}
+}
+
 static void tcp_chan_read_answer(struct tcp_chan *ch)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(tcp_reactor(ch));
+	struct iovec to = { ch->rx.stage->data + ch->rx.len,
+			    TCP_CM_LEN + TCP_CM_DATA_MAX - ch->rx.len };
+	struct io_uring_sqe *sqe;
+	ssize_t n;
 
-	io_uring_prep_recv(sqe, ch->fd, ch->rx.stage->data + ch->rx.len,
-			   TCP_CM_LEN + TCP_CM_DATA_MAX - ch->rx.len, 0);
+	if (ch->tls) {
+		n = tls_read(ch->tls, &to, 1);
+		if (n > 0)
+			tcp_chan_answer_got(ch, (size_t)n);
+		else if (n == -EAGAIN)
+			tcp_chan_receive_records(ch, 0, tcp_chan_answer_read);
+		else
+			tcp_broke(ch, (int)n);
+		return;
+	}
+	sqe = reactor_sqe(tcp_reactor(ch));
+	io_uring_prep_recv(sqe, ch->fd, to.iov_base, to.iov_len, 0);
 	ch->rx_op.done = tcp_chan_answer_read;
 	reactor_prep_done(sqe, &ch->rx_op);
 	ch->rx_busy = true;
@@ -455,8 +502,17 @@ static void tcp_chan_request_sent(struct reactor_op *op, int res,
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
 
-	if (tcp_chan_goes_on(ch, &ch->tx_busy, &res))
+	if (!tcp_chan_goes_on(ch, &ch->tx_busy, &res))
+		return;
+	if (ch->tls && !tls_sent(ch->tls, (size_t)res))
+		tcp_chan_send_records(ch, tcp_chan_request_sent);
+	else
 		tcp_chan_read_answer(ch);
+}
+
+void tcp_chan_request(struct tcp_chan *ch)
+{
+	tcp_chan_send_cm(ch, tcp_chan_request_sent);
 }
 
 static void tcp_chan_connected(struct reactor_op *op, int res,
@@ -467,7 +523,10 @@ static void tcp_chan_connected(struct reactor_op *op, int res,
 	if (!tcp_chan_goes_on(ch, &ch->tx_busy, &res))
 		return;
 	tcp_chan_name_local(ch);
-	tcp_chan_send_cm(ch, tcp_chan_request_sent);
+	if (ch->tls)
+		tcp_chan_shake(ch);
+	else
+		tcp_chan_request(ch);
 }
 
 static int tcp_chan_open_socket(struct tcp_chan *ch,
@@ -529,6 +588,11 @@ int tcp_connect(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 		return -ENOMEM;
 	}
 	xp_addr_text(addr, ch->base.peer, sizeof(ch->base.peer));
+	err = params->key ? tls_new_client(params->key, &ch->tls, e) : 0;
+	if (err) {
+		tcp_chan_destroy(ch);
+		return err;
+	}
 	err = tcp_chan_open_socket(ch, addr);
 	if (err)
 		error_set(e, err, "connecting to %s failed: %s", ch->base.peer,
@@ -557,6 +621,12 @@ static void tcp_chan_answer_sent(struct reactor_op *op, int res,
 
 	if (!tcp_chan_goes_on(ch, &ch->tx_busy, &res))
 		return;
+	if (ch->tls && !tls_sent(ch->tls, (size_t)res)) {
+		tcp_chan_send_records(ch, tcp_chan_answer_sent);
+		return;
+	}
+	if (!tcp_chan_begin_records(ch))
+		return;
 	xp_core_established(&ch->base, NULL, 0);
 	tcp_rx_run(ch);
 }
@@ -577,6 +647,9 @@ int tcp_accept(struct xp *xp, struct xp_conn_request *base,
 	memcpy(ch->base.peer, base->peer, sizeof(ch->base.peer));
 	ch->fd = req->fd;
 	ch->order = req->order;
+	ch->tls = req->tls;
+	ch->base.encrypted = ch->tls;
+	ch->base.proved = ch->tls ? tls_name(ch->tls) : NULL;
 	free(req);
 	tcp_chan_name_local(ch);
 	ch->cm_len = tcp_cm_encode(ch->rx.stage->data, TCP_CM_ACCEPT,

@@ -11,6 +11,8 @@
  *   recv.c      the receiving part
  *   socket.c    options of sockets, and those that listen
  *   given.c     sockets that another process has made
+ *   tls.[ch]    one TLS connection, as bytes; records.[ch] are its records
+ *   chan_tls.c  TLS of a channel: the handshake, and what was received
  *
  * Thread: the reactor of the instance. Only connection requests move to another
  * reactor (tcp_accept(), tcp_reject()).
@@ -24,6 +26,7 @@
 #include "config.h"
 #include "transport/provider.h"
 #include "transport/tcp/socket.h"
+#include "transport/tcp/tls.h"
 #include "transport/tcp/wire.h"
 
 /* SENDs up to this size are copied behind their header, which saves a piece. */
@@ -145,6 +148,11 @@ struct tcp_chan {
 	bool held;	   /* the peer may have ended, unseen ... */
 	uint64_t held_at;  /* ... when so many bytes were written */
 
+	/* NULL: the connection is plain. */
+	struct tcp_tls *tls;
+	bool seals; /* makes records here, not in the kernel ... */
+	bool opens; /* ... and opens them */
+
 	/* Connecting and accepting. */
 	struct reactor_timer timer;
 	unsigned int timeout_ms; /* 0: accepted */
@@ -192,6 +200,7 @@ struct tcp_chan {
 struct tcp_request {
 	struct xp_conn_request base;
 	int fd;
+	struct tcp_tls *tls; /* NULL: the connection is plain */
 	enum tcp_order order;
 	uint8_t pdata[TCP_CM_DATA_MAX];
 };
@@ -246,13 +255,37 @@ void tcp_chan_free(struct xp_chan *base);
 bool tcp_chan_lives(struct xp_chan *base);
 void tcp_ask(struct xp_chan *base);
 bool tcp_chan_has_unread(struct xp_chan *base);
-/* The socket failed with @err (negative); 0: the peer has closed it. */
+/* The socket failed with @err (negative); -ESHUTDOWN: the peer has closed it. */
 void tcp_broke(struct tcp_chan *ch, int err);
 /* After the end of an operation: true when the channel is closing, so that
  * nothing else is to be done. */
 bool tcp_is_ending(struct tcp_chan *ch);
 /* Says of the channels on xp.drained that they are. */
 bool tcp_finish_drained(struct tcp_xp *xp);
+
+/* The socket failed with @err (negative) before the channel was open. */
+void tcp_chan_connect_failed(struct tcp_chan *ch, int err);
+/* The result of an operation of a channel that connects. False: there is
+ * nothing more to do. */
+bool tcp_chan_goes_on(struct tcp_chan *ch, bool *busy, int *res);
+/* The handshake is over. */
+void tcp_chan_request(struct tcp_chan *ch);
+
+/* ---- chan_tls.c ---- */
+
+/* Shakes hands, then calls tcp_chan_request(). */
+void tcp_chan_shake(struct tcp_chan *ch);
+/* Begins to receive records for tls_read(). Returns the bytes that are asked for, at
+ * most @max. */
+size_t tcp_chan_receive_records(struct tcp_chan *ch, size_t max,
+				void (*done)(struct reactor_op *, int,
+					     unsigned int));
+/* Begins to send what tls_write() has made. */
+void tcp_chan_send_records(struct tcp_chan *ch,
+			   void (*done)(struct reactor_op *, int,
+					unsigned int));
+/* The channel opens. False: it has failed. */
+bool tcp_chan_begin_records(struct tcp_chan *ch);
 
 /* ---- listen.c ---- */
 
@@ -267,6 +300,8 @@ int tcp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
 		  void (*requested)(struct xp_conn_request *req), void *user,
 		  struct xp_listener **ret_listener, struct error *e);
 void tcp_unlisten(struct xp_listener *base);
+void tcp_listener_set_keys(struct xp_listener *base,
+			   const struct xp_keyring *keys);
 void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len);
 
 /* ---- send.c ---- */

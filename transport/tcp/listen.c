@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Listeners of the tcp provider. An accepted connection is pending until its
- * first message, TCP_CM_CONNECT, has arrived. The number of pending connections
- * and the time that each gets are limited. A wrong message gets no answer. A
- * right one becomes a request (struct tcp_request), which then owns the socket.
+ * first message, TCP_CM_CONNECT, has arrived, after the handshake if it is TLS. The
+ * number of pending connections and the time that each gets are limited. A wrong
+ * message gets no answer. A right one becomes a request (struct tcp_request), which
+ * then owns the socket.
  *
  * The listener and its pending connections are freed when the ring has
  * completed their operations. That is after xp_unlisten(), and maybe after
@@ -32,6 +33,7 @@ struct tcp_listener {
 	struct reactor *reactor;
 	void (*requested)(struct xp_conn_request *req);
 	void *user;
+	const struct xp_keyring *keys; /* NULL: there are none */
 	int fd;
 	struct reactor_op op; /* accepts */
 	bool busy;
@@ -49,6 +51,8 @@ struct tcp_pending {
 	struct reactor_op op;
 	uint64_t since_us;
 	int fd;
+	struct tcp_tls *tls; /* NULL: plain, as far as is known */
+	bool sending;	     /* TLS: the operation sends */
 	size_t len;
 	uint8_t buf[TCP_CM_LEN + TCP_CM_DATA_MAX];
 };
@@ -70,17 +74,22 @@ static void tcp_request_set_addresses(struct tcp_request *req)
 		     sizeof(req->base.peer));
 }
 
-static void tcp_request_make(struct tcp_listener *l, int fd,
-			     const struct tcp_cm *cm, const uint8_t *pdata)
+/* Takes over the socket and the TLS of @s. */
+static void tcp_request_make(struct tcp_listener *l, struct tcp_pending *s,
+			     const struct tcp_cm *cm)
 {
 	struct tcp_request *req = calloc(1, sizeof(*req));
 
 	if (!req) {
-		close(fd);
+		tls_free(s->tls);
+		close(s->fd);
 		return;
 	}
-	memcpy(req->pdata, pdata, cm->data_len);
-	req->fd = fd;
+	memcpy(req->pdata, s->buf + TCP_CM_LEN, cm->data_len);
+	req->fd = s->fd;
+	req->tls = s->tls;
+	req->base.encrypted = s->tls;
+	req->base.proved = s->tls ? tls_name(s->tls) : NULL;
 	req->order = cm->order;
 	req->base.xp = l->base.xp;
 	req->base.pdata = req->pdata;
@@ -99,7 +108,13 @@ void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len)
 	if (len > TCP_CM_DATA_MAX)
 		len = TCP_CM_DATA_MAX;
 	len = tcp_cm_encode(buf, TCP_CM_REJECT, pdata, len);
-	send(req->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (!req->tls)
+		send(req->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else if (!tls_write(req->tls, &(struct iovec){ buf, len }, 1))
+		tls_send_last(req->tls, req->fd);
+	if (req->tls)
+		tls_say_bye(req->tls, req->fd);
+	tls_free(req->tls);
 	close(req->fd);
 	free(req);
 }
@@ -107,6 +122,22 @@ void tcp_reject(struct xp_conn_request *base, const void *pdata, size_t len)
 /* ---- pending connections ---- */
 
 static void pending_receive(struct tcp_pending *s, struct reactor *r);
+
+/* Tells the listener's user why a handshake failed. */
+static void pending_refuse(const struct tcp_listener *l,
+			   const struct tcp_pending *s, const char *why)
+{
+	const struct xp_keyring *keys = l->keys;
+	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC };
+	socklen_t len = sizeof(sa);
+	char peer[64];
+
+	if (!keys || !keys->refused)
+		return;
+	getpeername(s->fd, (struct sockaddr *)&sa, &len);
+	xp_addr_text((struct sockaddr *)&sa, peer, sizeof(peer));
+	keys->refused(keys->ctx, peer, why);
+}
 
 static void pending_set_timer(struct tcp_listener *l)
 {
@@ -151,6 +182,10 @@ static void pending_timed_out(struct reactor_timer *t)
 
 		if (now < s->since_us + PENDING_MS * 1000)
 			break;
+		if (s->tls)
+			pending_refuse(l, s,
+				       "TLS: the handshake did not end "
+				       "within 15 s");
 		pending_drop(s);
 	}
 	pending_set_timer(l);
@@ -172,6 +207,89 @@ static int pending_decode(const struct tcp_pending *s, struct tcp_cm *cm)
 	return s->len == TCP_CM_LEN + cm->data_len;
 }
 
+/* ---- TLS of pending connections ---- */
+
+static void pending_move(struct tcp_pending *s, enum tls_step step);
+
+/* Goes on with the handshake. Return: 1: it is over; 0: an operation is under way; or
+ * -errno. */
+static int pending_shake(struct tcp_pending *s)
+{
+	struct error e = { 0 };
+	int step = tls_handshake(s->tls, &e);
+
+	if (step < 0) {
+		tls_send_last(s->tls, s->fd);
+		pending_refuse(s->listener, s, e.text);
+		return step;
+	}
+	if (step == TLS_UP)
+		return 1;
+	pending_move(s, step);
+	return 0;
+}
+
+/* As pending_decode(); 0: an operation is under way. */
+static int pending_drive(struct tcp_pending *s, struct tcp_cm *cm)
+{
+	int ret = pending_shake(s);
+	struct iovec to;
+	ssize_t n;
+
+	if (ret <= 0)
+		return ret;
+	do {
+		to.iov_base = s->buf + s->len;
+		to.iov_len = sizeof(s->buf) - s->len;
+		n = tls_read(s->tls, &to, 1);
+		if (n == -EAGAIN) {
+			pending_move(s, TLS_RECV);
+			return 0;
+		}
+		if (n <= 0)
+			return n ? (int)n : -EBADMSG;
+		s->len += (size_t)n;
+		ret = pending_decode(s, cm);
+	} while (ret == 0);
+	return ret;
+}
+
+/* @n bytes have arrived, or were sent if TLS had some. As pending_drive(). */
+static int pending_got(struct tcp_pending *s, size_t n, struct tcp_cm *cm)
+{
+	struct tcp_listener *l = s->listener;
+	struct error e = { 0 };
+	int err;
+
+	if (s->tls) {
+		if (s->sending)
+			tls_sent(s->tls, n);
+		else
+			tls_received(s->tls, n);
+		return pending_drive(s, cm);
+	}
+	s->len += n;
+	if (s->buf[0] == TLS_FIRST_BYTE) {
+		if (tls_new_server(l->keys, s->buf, s->len, &s->tls, &e))
+			return -ENOMEM;
+		s->len = 0;
+		return pending_drive(s, cm);
+	}
+	err = pending_decode(s, cm);
+	if (err == 0)
+		pending_receive(s, l->reactor);
+	return err;
+}
+
+static void pending_free(struct tcp_pending *s, bool keeps_socket)
+{
+	if (!keeps_socket) {
+		tls_free(s->tls);
+		close(s->fd);
+	}
+	free(s);
+}
+
 static void pending_received(struct reactor_op *op, int res,
 			     unsigned int cqe_flags)
 {
@@ -181,21 +299,30 @@ static void pending_received(struct reactor_op *op, int res,
 	int ret = -ECONNRESET;
 
 	res = tcp_result(res);
-	if (l && res > 0) {
-		s->len += (size_t)res;
-		ret = pending_decode(s, &cm);
-	}
-	if (l && ret == 0) {
-		pending_receive(s, l->reactor);
+	if (l && res > 0)
+		ret = pending_got(s, (size_t)res, &cm);
+	else if (l && s->tls)
+		pending_refuse(l, s, "TLS: the peer left within the handshake");
+	if (l && ret == 0)
 		return;
-	}
 	if (l)
 		pending_remove(s);
 	if (l && ret > 0)
-		tcp_request_make(l, s->fd, &cm, s->buf + TCP_CM_LEN);
+		tcp_request_make(l, s, &cm);
+	pending_free(s, l && ret > 0);
+}
+
+static void pending_move(struct tcp_pending *s, enum tls_step step)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(s->listener->reactor);
+
+	s->sending = step == TLS_SEND;
+	if (s->sending)
+		tls_prep_send(s->tls, s->fd, sqe);
 	else
-		close(s->fd);
-	free(s);
+		tls_prep_recv(s->tls, s->fd, sqe, 0);
+	s->op.done = pending_received;
+	reactor_prep_done(sqe, &s->op);
 }
 
 static void pending_receive(struct tcp_pending *s, struct reactor *r)
@@ -343,6 +470,12 @@ int tcp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
 		return e->err;
 	}
 	return tcp_listen_begin(xp, own, requested, user, ret_listener, e);
+}
+
+void tcp_listener_set_keys(struct xp_listener *base,
+			   const struct xp_keyring *keys)
+{
+	container_of(base, struct tcp_listener, base)->keys = keys;
 }
 
 /* A connection that has just been accepted is closed, too. */

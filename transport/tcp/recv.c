@@ -307,6 +307,7 @@ static bool rx_message(struct tcp_chan *ch)
 /* ---- reading ---- */
 
 static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags);
+static bool rx_open_records(struct tcp_chan *ch);
 
 static size_t rx_msg_max(const struct tcp_chan *ch)
 {
@@ -360,13 +361,30 @@ static size_t rx_share(const struct tcp_chan *ch, size_t len)
 	return TCP_SHARED_MAX;
 }
 
-static void rx_read(struct tcp_chan *ch)
+/* @n bytes have reached the memory that was prepared. Returns those in the stage. */
+static size_t rx_place(struct tcp_chan *ch, size_t n)
+{
+	struct tcp_rx *rx = &ch->rx;
+	size_t direct = 0;
+
+	if (rx->body && !rx_stays(rx)) {
+		direct = n < rx->left ? n : rx->left;
+		rx_advance(rx, direct);
+	}
+	rx->len += n - direct;
+	/* The window was filled, and no large data follows: read far ahead. */
+	if (!rx->body && n == rx->asked)
+		rx->window = TCP_STAGE_LEN;
+	return n - direct;
+}
+
+/* Chooses the memory for what comes next. */
+static void rx_prepare(struct tcp_chan *ch, bool *ret_whole)
 {
 	struct tcp_rx *rx = &ch->rx;
 	bool direct = rx->body && !rx_stays(rx);
 	bool whole = direct && rx->left >= WHOLE_MIN;
 	unsigned int cnt = direct ? rx->sink_cnt : 0;
-	struct io_uring_sqe *sqe;
 
 	rx_make_room(ch);
 	if (whole)
@@ -381,6 +399,16 @@ static void rx_read(struct tcp_chan *ch)
 	}
 	rx->msg.msg_iov = &rx->sink[rx->sink_at];
 	rx->msg.msg_iovlen = cnt - rx->sink_at;
+	*ret_whole = whole;
+}
+
+static void rx_read(struct tcp_chan *ch)
+{
+	struct tcp_rx *rx = &ch->rx;
+	struct io_uring_sqe *sqe;
+	bool whole;
+
+	rx_prepare(ch, &whole);
 	sqe = reactor_sqe(tcp_reactor(ch));
 	if (rx->msg.msg_iovlen == 1) {
 		size_t len = rx_share(ch, rx->msg.msg_iov->iov_len);
@@ -401,54 +429,102 @@ static void rx_read(struct tcp_chan *ch)
 
 void tcp_rx_run(struct tcp_chan *ch)
 {
-	while (ch->base.state == XP_CHAN_OPEN && rx_message(ch))
-		;
-	if (ch->base.state == XP_CHAN_OPEN && !ch->rx.blocked && !ch->rx_busy)
+	do {
+		while (ch->base.state == XP_CHAN_OPEN && rx_message(ch))
+			;
+		if (ch->base.state != XP_CHAN_OPEN || ch->rx.blocked ||
+		    ch->rx_busy)
+			return;
+	} while (ch->opens && rx_open_records(ch));
+	if (!ch->opens)
 		rx_read(ch);
 }
 
 static void rx_got(struct tcp_chan *ch, size_t n)
 {
-	struct tcp_rx *rx = &ch->rx;
-	size_t direct = 0;
+	ch->rx.emptied = n < ch->rx.asked;
+	ch->rx.taken = rx_place(ch, n);
+}
 
-	rx->emptied = n < rx->asked;
-	if (rx->body && !rx_stays(rx)) {
-		direct = n < rx->left ? n : rx->left;
-		rx_advance(rx, direct);
-	}
-	rx->taken = n - direct;
-	rx->len += rx->taken;
-	/* The window was filled, and no large data follows: read far ahead. */
-	if (!rx->body && n == rx->asked)
-		rx->window = TCP_STAGE_LEN;
+/* The result of an operation. Return: the bytes, or -errno after the end of the
+ * channel. */
+static int rx_result(struct tcp_chan *ch, int res)
+{
+	int err = 0;
+
+	ch->rx_busy = false;
+	ch->base.xp->stats.cqes++;
+	if (tcp_is_ending(ch))
+		return -ECANCELED;
+	res = tcp_result(res);
+	if (ch->revoked)
+		err = -EKEYREVOKED;
+	else if (res == 0) /* TLS has a message for an end that is meant */
+		err = ch->tls ? -ECONNRESET : -ESHUTDOWN;
+	else if (res < 0 && res != -EINTR && res != -EAGAIN)
+		err = res;
+	/* The kernel gives no data of a record that has none. */
+	if (err == -EIO && ch->tls && !ch->opens)
+		err = tls_kernel_failed(ch->fd);
+	if (err)
+		tcp_broke(ch, err);
+	return err ? err : res > 0 ? res : 0;
 }
 
 static void rx_done(struct reactor_op *op, int res, unsigned int cqe_flags)
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, rx_op);
 
-	ch->rx_busy = false;
-	ch->base.xp->stats.cqes++;
-	if (tcp_is_ending(ch))
+	res = rx_result(ch, res);
+	if (res < 0)
 		return;
-	res = tcp_result(res);
-	if (ch->revoked)
-		tcp_broke(ch, -EKEYREVOKED);
-	else if (res == 0)
-		tcp_broke(ch, 0);
-	else if (res < 0 && res != -EINTR && res != -EAGAIN)
-		tcp_broke(ch, res);
-	else
-		rx_got(ch, res > 0 ? (size_t)res : 0);
+	rx_got(ch, (size_t)res);
+	if (ch->tls && !tls_count_received(ch->tls, (size_t)res))
+		tcp_broke(ch, -EKEYEXPIRED);
 	tcp_rx_run(ch);
+}
+
+/* ---- records ---- */
+
+static void rx_records_done(struct reactor_op *op, int res,
+			    unsigned int cqe_flags)
+{
+	struct tcp_chan *ch = container_of(op, struct tcp_chan, rx_op);
+
+	res = rx_result(ch, res);
+	if (res < 0)
+		return;
+	ch->rx.emptied = (size_t)res < ch->rx.asked;
+	ch->rx.taken = (size_t)res;
+	tls_received(ch->tls, (size_t)res);
+	tcp_rx_run(ch);
+}
+
+/* As rx_read(), from records that are there. True: some were. */
+static bool rx_open_records(struct tcp_chan *ch)
+{
+	struct tcp_rx *rx = &ch->rx;
+	bool whole;
+	ssize_t n;
+
+	rx_prepare(ch, &whole);
+	n = tls_read(ch->tls, rx->msg.msg_iov, rx->msg.msg_iovlen);
+	if (n > 0)
+		rx_place(ch, (size_t)n);
+	else if (n == -EAGAIN)
+		rx->asked = tcp_chan_receive_records(
+			ch, rx_share(ch, TLS_WRITE_MAX), rx_records_done);
+	else
+		tcp_broke(ch, (int)n);
+	return n > 0;
 }
 
 /* ---- messages that do not end ---- */
 
 static bool rx_is_half(const struct tcp_chan *ch)
 {
-	return !ch->rx.blocked && (ch->rx.body || ch->rx.off < ch->rx.len);
+	return !ch->rx.blocked && (ch->rx.body || ch->rx.off < ch->rx.len ||
+				   (ch->opens && tls_is_half(ch->tls)));
 }
 
 static void tcp_recv_look_at(struct tcp_chan *ch)

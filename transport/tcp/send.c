@@ -216,6 +216,27 @@ static void tx_taken(struct tcp_chan *ch, size_t n)
 }
 
 static void tcp_send_done(struct reactor_op *op, int res,
+			  unsigned int cqe_flags);
+
+/* The socket has taken @n bytes, maybe of records. False: it is given more of them. */
+static bool tx_moved(struct tcp_chan *ch, size_t n)
+{
+	if (!ch->seals) {
+		tx_taken(ch, n);
+		if (ch->tls && !tls_count_sent(ch->tls, n))
+			tcp_broke(ch, -EKEYEXPIRED);
+		return true;
+	}
+	if (tls_sent(ch->tls, n))
+		tx_taken(ch, ch->tx_len);
+	else if (ch->base.state == XP_CHAN_OPEN && !ch->revoked) {
+		tcp_chan_send_records(ch, tcp_send_done);
+		return false;
+	}
+	return true;
+}
+
+static void tcp_send_done(struct reactor_op *op, int res,
 			  unsigned int cqe_flags)
 {
 	struct tcp_chan *ch = container_of(op, struct tcp_chan, tx_op);
@@ -223,8 +244,8 @@ static void tcp_send_done(struct reactor_op *op, int res,
 	ch->tx_busy = false;
 	ch->base.xp->stats.cqes++;
 	res = tcp_result(res);
-	if (res > 0)
-		tx_taken(ch, (size_t)res);
+	if (res > 0 && !tx_moved(ch, (size_t)res))
+		return;
 	if (tcp_is_ending(ch))
 		return;
 	if (res < 0 && res != -EINTR && res != -EAGAIN) {
@@ -282,9 +303,10 @@ static void tx_add_message(struct tcp_chan *ch, struct tcp_tx *tx, size_t *skip,
 static void tx_gather(struct tcp_chan *ch)
 {
 	bool shared = tcp_is_shared(tcp_xp(ch->base.xp));
-	size_t max = shared ? TCP_SHARED_MAX : GATHER_MAX;
+	size_t most = ch->seals ? TLS_WRITE_MAX : GATHER_MAX;
+	size_t max = shared ? TCP_SHARED_MAX : most;
 	/* Otherwise the last message is whole: its rest would take one more. */
-	size_t cut = shared ? max : SIZE_MAX;
+	size_t cut = shared || ch->seals ? max : SIZE_MAX;
 	size_t skip = ch->tx_off;
 	struct list *it;
 
@@ -300,13 +322,32 @@ static void tx_gather(struct tcp_chan *ch)
 	}
 }
 
+static void tx_seal(struct tcp_chan *ch)
+{
+	int err = tls_write(ch->tls, ch->iov, ch->msg.msg_iovlen);
+
+	if (err)
+		tcp_broke(ch, err);
+	else
+		tcp_chan_send_records(ch, tcp_send_done);
+}
+
 static void tx_send_queued(struct tcp_chan *ch)
 {
 	const int flags = MSG_NOSIGNAL | MSG_WAITALL;
 	struct io_uring_sqe *sqe;
 
+	/* An operation that failed for now has left records, for tx_len. */
+	if (ch->seals && tls_has_unsent(ch->tls)) {
+		tcp_chan_send_records(ch, tcp_send_done);
+		return;
+	}
 	tx_gather(ch);
 	tx_count(ch);
+	if (ch->seals) {
+		tx_seal(ch);
+		return;
+	}
 	sqe = reactor_sqe(tcp_reactor(ch));
 	if (ch->msg.msg_iovlen == 1)
 		io_uring_prep_send(sqe, ch->fd, ch->iov[0].iov_base,

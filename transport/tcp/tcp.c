@@ -23,6 +23,9 @@
  *    start of a region. A key holds for every peer of the instance. If memory
  *    is unregistered while a request of a peer is under way in it, that channel
  *    ends and no longer touches the memory.
+ *  - With a key, the same bytes travel in records of TLS (docs/tls.md). If the kernel
+ *    makes and opens them, nothing else differs. Else a send takes what
+ *    tls_write() has made, and tls_read() stands where a read of the socket would.
  *  - To drain a channel, its socket is shut down and its operations are
  *    cancelled. The channel is drained when they have completed.
  */
@@ -201,6 +204,7 @@ static const struct xp_ops ops = {
 	.listen = tcp_listen,
 	.listen_on = tcp_listen_on,
 	.unlisten = tcp_unlisten,
+	.set_keys = tcp_listener_set_keys,
 	.accept = tcp_accept,
 	.reject = tcp_reject,
 	.connect = tcp_connect,
