@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Codes that show who has written a message: HMAC-SHA256 (RFC 2104), by nettle, under a
- * key of a file. In builds without nettle, no key can be read.
+ * key of a file (key_file.h). In builds without nettle, no key can be read.
  *
  * Thread: any.
  */
@@ -12,23 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-
-#define HMAC_LEN     32 /* bytes of a code */
-#define HMAC_KEY_MIN 16 /* bytes */
-#define HMAC_KEY_MAX 256
+#define HMAC_LEN 32 /* bytes of a code */
 
 struct hmac_key {
-	const char *bytes; /* secret.h; owned by whoever has read the key */
+	const char *bytes; /* borrowed; secret.h */
 	size_t len;	   /* 0: there is no key */
 };
-
-/* Reads the key in the file @path: all its bytes but line ends at its end. It is a
- * regular file that others cannot read. 0, or -errno with one clause in @e. */
-int hmac_key_read(const char *path, struct hmac_key *ret, struct error *e);
-
-/* Frees a key that was read. Does nothing to one that is all zero. */
-void hmac_key_free(struct hmac_key *key);
 
 /* Writes the code of @data to @ret_code, of HMAC_LEN bytes. @key is a struct hmac_key, as
  * discovery_encode() calls it. */

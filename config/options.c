@@ -288,6 +288,13 @@ static const struct option_row target_rows[] = {
 	  .set = target_option_allow,
 	  .again = true,
 	  .empty = ACCESS_NOBODY },
+	{ .name = "keys",
+	  .type = OPTION_PATH,
+	  .value = "FILE",
+	  .help = "Answer only queries of *rdma-discover*(1) with one of the "
+		  "keys in _FILE_.",
+	  .more = "See *KEYS*.",
+	  OPTION_AT(target_options, keys_file) },
 	{ .name = "threads",
 	  .letter = 't',
 	  .type = OPTION_NUMBER,
@@ -429,16 +436,9 @@ static const struct option_row target_rows[] = {
 		  "target; it names no volume. *rdma-target* answers queries by UDP to its ports, by\n"
 		  "multicast of UDP (group 239.255.83.82 and ff12::5352:5044, port 5555, not\n"
 		  "through routers), and by multicast of RDMA on each device. It answers at most 200\n"
-		  "queries a second, and 20 of one host.",
+		  "queries a second, and 20 of one host. With *--keys*, it answers only queries with\n"
+		  "a key, and proves its answers with that key (HMAC-SHA256).",
 	  .set = target_option_discovery },
-	{ .name = "discovery-key",
-	  .type = OPTION_PATH,
-	  .value = "FILE",
-	  .help = "Answer only requests with the key in _FILE_, and prove "
-		  "answers with it (HMAC-SHA256).",
-	  .more = "The key has 16 to 256 bytes. Others must not be able to read _FILE_. The key protects\n"
-		  "what is found, not the login: see *--allow*.",
-	  OPTION_AT(target_options, discovery_key_file) },
 	{ .name = "metrics",
 	  .type = OPTION_TEXT,
 	  .value = "ADDR:PORT",
@@ -614,7 +614,10 @@ void target_options_free(struct target_options *opt)
 	opt->backing_texts = NULL;
 	opt->backings = NULL;
 	opt->backing_cnt = 0;
-	hmac_key_free(&opt->discovery_key);
+	if (opt->keys)
+		key_file_free(opt->keys);
+	free(opt->keys);
+	opt->keys = NULL;
 }
 
 bool options_have_control(const struct target_options *opt)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hmac.h"
+#include "base/key_file.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "config/option_limits.h"
@@ -59,12 +59,14 @@ struct target_options {
 	unsigned int stop_timeout_s;
 	unsigned int keepalive_s;
 	const char *discovery; /* "on", "off", or names of interfaces */
-	const char *discovery_key_file; /* NULL: none */
-	struct hmac_key discovery_key;	/* of configuration_complete() */
-	const char *metrics;		/* ADDR:PORT for HTTP; NULL: none */
-	const char *metrics_file;	/* NULL: none */
-	unsigned int slow_ms;		/* commands to log; 0: none */
-	uint64_t buffers;		/* bytes, of all threads together */
+	const char *keys_file; /* NULL: none */
+	/* Of configuration_complete(); NULL: no keys_file. While the target runs, worker 0
+	 * changes it. */
+	struct key_file *keys;
+	const char *metrics;	  /* ADDR:PORT for HTTP; NULL: none */
+	const char *metrics_file; /* NULL: none */
+	unsigned int slow_ms;	  /* commands to log; 0: none */
+	uint64_t buffers;	  /* bytes, of all threads together */
 	const char *user; /* NULL: do not change it; borrowed, as all texts
 			       * here */
 	bool no_sandbox;

@@ -48,8 +48,20 @@ static bool discover_option_key(void *options, const struct option_row *row,
 				const char *value, struct error *e)
 {
 	struct discover_options *o = options;
+	struct key_file keys;
 
-	return hmac_key_read(value, &o->finder.key, e) == 0;
+	if (key_file_read(value, &keys, e))
+		return false;
+	/* For the life of the process: the bytes of the key. */
+	if (key_file_derive(&keys, KEY_OF_DISCOVERY, &o->keys))
+		error_refuse(e, "out of memory");
+	key_file_free(&keys);
+	if (!o->keys.key)
+		return false;
+	if (!o->keys.cnt)
+		return error_refuse(e, "keys '%s': no key is in it", value);
+	o->finder.key = key_hmac(&o->keys.key[0]);
+	return true;
 }
 
 static bool discover_option_mount(void *options, const struct option_row *row,
@@ -122,8 +134,8 @@ static const struct option_row discover_rows[] = {
 	{ .name = "key",
 	  .type = OPTION_PATH,
 	  .value = "FILE",
-	  .help = "Ask with the key in _FILE_, and believe only those who have "
-		  "it: that of *rdma-target --discovery-key*.",
+	  .help = "Ask with the first key in _FILE_, and believe only targets "
+		  "that have it: see *rdma-target --keys*.",
 	  .set = discover_option_key },
 	{ .name = "daemon",
 	  .type = OPTION_FLAG,

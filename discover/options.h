@@ -3,12 +3,14 @@
 #ifndef DISCOVER_OPTIONS_H
 #define DISCOVER_OPTIONS_H
 
+#include "base/key_file.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "discover/finder.h"
 
 struct discover_options {
 	struct finder_options finder;
+	struct key_file keys;		     /* of finder.key */
 	const char *hosts[FINDER_HOSTS_MAX]; /* borrowed from argv */
 	bool json;
 	bool add_target;

@@ -2,6 +2,7 @@
 #include "target/configure.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -119,6 +120,14 @@ static bool configuration_check_dir(const char *dir, struct error *e)
 	       error_refuse(e, "'%s': not a directory", dir);
 }
 
+static bool configuration_read_keys(struct target_options *opt, struct error *e)
+{
+	opt->keys = calloc(1, sizeof(*opt->keys));
+	if (!opt->keys)
+		return error_refuse(e, "out of memory");
+	return key_file_read(opt->keys_file, opt->keys, e) == 0;
+}
+
 /* Looks at what options name, with the rights of the user that starts the target. Not when
  * an option is read: a running target reads those of clients that may only look, and they
  * must not learn what files there are. Returns as configuration_complete(). */
@@ -130,9 +139,8 @@ static const char *configuration_look(struct target_options *opt,
 		return "state-dir";
 	if (!configuration_check_dir(opt->volumes_from, e))
 		return "volumes-from";
-	if (opt->discovery_key_file &&
-	    hmac_key_read(opt->discovery_key_file, &opt->discovery_key, e))
-		return "discovery-key";
+	if (opt->keys_file && !configuration_read_keys(opt, e))
+		return "keys";
 	return NULL;
 }
 

@@ -159,8 +159,7 @@ static bool is_at(const struct statx *st, const char *path)
 /* An option names it, so the target may open it anyway. */
 static bool is_named(const struct target_options *opt, const struct statx *st)
 {
-	bool named = is_at(st, opt->state_dir) ||
-		     is_at(st, opt->discovery_key_file) ||
+	bool named = is_at(st, opt->state_dir) || is_at(st, opt->keys_file) ||
 		     is_at(st, opt->volumes_from);
 
 	for (unsigned int i = 0; i < opt->backing_cnt && !named; i++)
@@ -239,8 +238,8 @@ static void allow_changes(struct ruleset *r, const struct target_options *opt)
 {
 	allow_config(r, opt);
 	allow_dir_of(r, opt->control, LANDLOCK_ACCESS_FS_REMOVE_FILE);
-	if (opt->discovery_key_file)
-		allow(r, opt->discovery_key_file, READS);
+	if (opt->keys_file)
+		allow(r, opt->keys_file, READS);
 	if (opt->volumes_from)
 		allow(r, opt->volumes_from, READS | WRITES);
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/hmac.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/ticks.h"
@@ -92,16 +91,25 @@ static bool responder_add_point(struct discovery_msg *msg,
 	return all;
 }
 
-/* Encodes the announcement, or an answer to a query of @query_len bytes. Returns its
- * length; negative: the query is too short for one. */
+/* NULL: there are no keys. */
+static const struct key *responder_first_key(const struct responder *r)
+{
+	return r->opt->keys ? &r->opt->keys->key[0] : NULL;
+}
+
+/* Encodes the announcement, or an answer to a query of @query_len bytes, which was proved by
+ * @key. Returns its length; negative: the query is too short for one. */
 static int responder_encode(struct responder *r, size_t query_len,
+			    const struct key *key,
 			    uint8_t buf[DISCOVERY_MSG_MAX])
 {
 	size_t max = query_len ? query_len * DISCOVERY_GAIN : DISCOVERY_MSG_MAX;
+	struct hmac_key hmac = { 0 };
 
-	return discovery_encode(buf, 0, max, &r->self,
-				r->opt->key.len ? hmac_code : NULL,
-				(void *)(uintptr_t)&r->opt->key);
+	if (key)
+		hmac = key_hmac(key);
+	return discovery_encode(buf, 0, max, &r->self, key ? hmac_code : NULL,
+				&hmac);
 }
 
 /* True if all addresses fit into one datagram. */
@@ -110,7 +118,7 @@ static bool responder_fits(struct responder *r)
 	uint8_t buf[DISCOVERY_MSG_MAX] = { 0 };
 	const struct discovery_wire *wire = (const void *)buf;
 
-	return responder_encode(r, 0, buf) > 0 &&
+	return responder_encode(r, 0, responder_first_key(r), buf) > 0 &&
 	       wire->uri_cnt == r->self.uri_cnt;
 }
 
@@ -121,7 +129,7 @@ static void responder_describe(struct responder *r)
 	r->self.uri_cnt = 0;
 	for (unsigned int i = 0; i < r->points.cnt; i++)
 		all &= responder_add_point(&r->self, &r->points.point[i],
-					   r->opt->key.len);
+					   r->opt->keys);
 	all = all && responder_fits(r);
 	if (!all && !r->said_left_out)
 		log_warn(
@@ -135,10 +143,11 @@ static void responder_describe(struct responder *r)
 /* Sends the announcement as an answer to a query of @query_len bytes to @to. If
  * both are 0, sends it to the group. */
 static void responder_send(struct responder *r, struct dgram *d,
-			   const struct dgram_peer *to, size_t query_len)
+			   const struct dgram_peer *to, size_t query_len,
+			   const struct key *key)
 {
 	uint8_t buf[DISCOVERY_MSG_MAX];
-	int len = responder_encode(r, query_len, buf);
+	int len = responder_encode(r, query_len, key, buf);
 
 	if (len > 0)
 		dgram_send(d, to, buf, (size_t)len);
@@ -151,7 +160,7 @@ static void responder_tell_group(struct responder *r,
 	r->self.kind = kind;
 	r->self.nonce = 0;
 	if (ep->dgram && !ep->dgram->joining && ep->carrier != DGRAM_UNICAST)
-		responder_send(r, ep->dgram, NULL, 0);
+		responder_send(r, ep->dgram, NULL, 0, responder_first_key(r));
 }
 
 static void responder_tell_all(struct responder *r, enum discovery_kind kind)
@@ -162,17 +171,37 @@ static void responder_tell_all(struct responder *r, enum discovery_kind kind)
 
 /* ---- queries ---- */
 
+/* The key that proves @buf. NULL: none does. */
+static const struct key *responder_find_key(const struct responder *r,
+					    const uint8_t *buf,
+					    size_t signed_len)
+{
+	const struct key_file *keys = r->opt->keys;
+
+	for (unsigned int i = 0; signed_len && i < keys->cnt; i++) {
+		struct hmac_key hmac = key_hmac(&keys->key[i]);
+
+		if (hmac_check(&hmac, buf, signed_len, buf + signed_len))
+			return &keys->key[i];
+	}
+	return NULL;
+}
+
+/* *ret_key: of whoever asks; NULL if there are no keys. */
 static bool responder_is_query(const struct responder *r, const uint8_t *buf,
-			       size_t len, struct discovery_msg *ret)
+			       size_t len, struct discovery_msg *ret,
+			       const struct key **ret_key)
 {
 	size_t signed_len;
 
+	*ret_key = NULL;
 	if (discovery_decode(buf, len, ret, &signed_len) ||
 	    ret->kind != DISCOVERY_QUERY)
 		return false;
-	return !r->opt->key.len ||
-	       (signed_len &&
-		hmac_check(&r->opt->key, buf, signed_len, buf + signed_len));
+	if (!r->opt->keys)
+		return true;
+	*ret_key = responder_find_key(r, buf, signed_len);
+	return *ret_key;
 }
 
 static void responder_take(struct responder *r, struct responder_endpoint *ep,
@@ -181,8 +210,9 @@ static void responder_take(struct responder *r, struct responder_endpoint *ep,
 {
 	struct discovery_counts *counts = r->opt->counts;
 	struct discovery_msg query;
+	const struct key *key;
 
-	if (!responder_is_query(r, buf, len, &query) ||
+	if (!responder_is_query(r, buf, len, &query, &key) ||
 	    !responder_budget_answer(&ep->budget, peer->host)) {
 		count_add(&counts->drops, 1);
 		return;
@@ -190,7 +220,7 @@ static void responder_take(struct responder *r, struct responder_endpoint *ep,
 	count_add(&counts->answers, 1);
 	r->self.kind = DISCOVERY_ANNOUNCE;
 	r->self.nonce = query.nonce;
-	responder_send(r, ep->dgram, peer, len);
+	responder_send(r, ep->dgram, peer, len, key);
 }
 
 static bool responder_is_spent(const struct responder *r,

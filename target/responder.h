@@ -12,15 +12,15 @@
  *
  * Each endpoint has a budget of datagrams and answers (responder_budget.h), so
  * that a flood at one endpoint silences no other. The kernel drops datagrams
- * beyond the budget. With a key, the target answers only clients that have the
- * key.
+ * beyond the budget. With keys, the target answers only clients that have one, and
+ * proves the answer by the same one. What nobody has asked for, it proves by the first.
  *
  * An interface or a device that is added later is used after RESPONDER_LOOK_MS.
  */
 #ifndef TARGET_RESPONDER_H
 #define TARGET_RESPONDER_H
 
-#include "base/hmac.h"
+#include "base/key_file.h"
 #include "base/log.h"
 #include "target/listen.h"
 
@@ -42,7 +42,8 @@ struct responder_news {
 
 struct responder_options {
 	const char *interfaces; /* NAME,NAME; NULL: all. Borrowed */
-	struct hmac_key key;	/* len 0: none */
+	/* For KEY_OF_DISCOVERY; NULL: none. Borrowed */
+	const struct key_file *keys;
 	struct discovery_counts *counts;
 	/* Called when the endpoints are open; NULL: nothing. Returns 0, or -errno
 	 * with one clause in @e. */

@@ -73,15 +73,33 @@ static bool responder_await_target(int socket)
 	return recv(socket, &byte, 1, MSG_PEEK) > 0;
 }
 
+/* This process keeps only what it needs: with it, nobody can log in. */
+static int responder_take_keys(const struct target_options *opt,
+			       struct key_file *keys,
+			       struct responder_options *with, struct error *e)
+{
+	int err;
+
+	/* Without a key, nobody is answered. */
+	if (!opt->keys)
+		return 0;
+	err = key_file_derive(opt->keys, KEY_OF_DISCOVERY, keys);
+	if (err)
+		return error_set(e, err, "out of memory");
+	key_file_free(opt->keys);
+	with->keys = keys;
+	return 0;
+}
+
 static int responder_child(const struct server *s, int socket,
 			   struct discovery_counts *counts)
 {
 	const struct target_options *opt = s->opt;
-	const struct responder_options with = {
+	struct key_file keys = { 0 };
+	struct responder_options with = {
 		.interfaces = strcmp(opt->discovery, "on") == 0
 				      ? NULL
 				      : opt->discovery,
-		.key = opt->discovery_key,
 		.counts = counts,
 		.restrict_self =
 			opt->no_sandbox ? NULL : responder_enter_sandbox,
@@ -93,7 +111,8 @@ static int responder_child(const struct server *s, int socket,
 	daemon_leave(s->configuration->ready_fd);
 	if (!responder_await_target(socket))
 		return EXIT_SUCCESS;
-	if (!responder_give_up_rights(opt, &e) &&
+	if (!responder_take_keys(opt, &keys, &with, &e) &&
+	    !responder_give_up_rights(opt, &e) &&
 	    !responder_run(socket, &with, &e))
 		return EXIT_SUCCESS;
 	log_error("discovery: %s", e.text);

@@ -149,8 +149,8 @@ t_refused 'two forms of output' 'only one of --json' rdma-discover --json -c
 t_refused 'an interface that a target has not' "discovery 'nope0'.*no interface" \
 	rdma-target --backing ram:1M --discovery nope0
 t_refused 'a key that everybody can read' 'chmod 600' eval '
-	echo 0123456789abcdef >"$T/open"; chmod 644 "$T/open"
-	rdma-target --backing ram:1M --discovery-key "$T/open"'
+	echo "a $(head -c 32 /dev/urandom | base64)" >"$T/open"; chmod 644 "$T/open"
+	rdma-target --backing ram:1M --keys "$T/open"'
 
 # ---- ibsrpdm
 
@@ -225,9 +225,11 @@ wait "$FORGER" 2>/dev/null
 
 # ---- a key, --off, targets that start and stop
 
-key() { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$T/$1"; chmod 600 "$T/$1"; }
+key() { (umask 077; echo "$1 $(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')" >"$T/$1"); }
 key right
 key wrong
+key first
+(umask 077; cat "$T/first" "$T/right" >"$T/keys")
 PORT=$T_PORT
 stop() {
 	kill "$1"
@@ -242,7 +244,7 @@ serve() {
 	t_wait_for 10 eval 'grep -A 1 "^To mount" "$T/log.t" | grep "^  "'
 }
 stop "$T_TARGET"
-serve --listen "srp+tcp://127.0.0.1:$PORT" --discovery-key "$T/right"
+serve --listen "srp+tcp://127.0.0.1:$PORT" --keys "$T/keys"
 t_check 'with the key' is "$NAME multicast srp+tcp://127.0.0.1:$PORT" \
 	"$(target_json --carrier multicast --key "$T/right")"
 t_refused 'without the key' 'no target has answered.*rdma-discover HOST' rdma-discover -t 0.3
@@ -322,7 +324,7 @@ serve --listen "srp+tcp://0.0.0.0:$PORT" --discovery v0
 t_check 'more addresses than it can answer at are told, once' \
 	says_once 'discovery: .* too many addresses'
 stop "$SERVER"
-serve --listen "srp+tcp://0.0.0.0:$PORT" --discovery-key "$T/right"
+serve --listen "srp+tcp://0.0.0.0:$PORT" --keys "$T/keys"
 t_check 'more addresses than an announcement has place for are told, once' \
 	is 1 "$(grep -c 'discovery: .* leaves out some addresses' "$T/log.t")"
 stop "$SERVER"
@@ -342,7 +344,7 @@ while True:
     there.sendto(query, ("192.0.2.1", int(sys.argv[1])))
     here.sendto(there.recv(2048), peer)
 END
-serve --listen "srp+tcp://0.0.0.0:$PORT" --discovery-key "$T/right"
+serve --listen "srp+tcp://0.0.0.0:$PORT" --keys "$T/keys"
 t_check 'with the key, where it listens on all addresses' \
 	over_v1 --carrier multicast -i v1 --key "$T/right"
 nsenter -t "$OTHER" -n python3 "$T/relay" "$PORT" >"$T/relay.log" 2>&1 &

@@ -15,10 +15,11 @@ writes() { # VOLUME
 }
 cores() {
 	mkdir "$T/mnt"
-	echo 'the key of this target' >"$T/key"
-	chmod 600 "$T/key"
+	# Of 32 bytes: "the key of this target, 32 bytes".
+	key=dGhlIGtleSBvZiB0aGlzIHRhcmdldCwgMzIgYnl0ZXM=
+	(umask 077; echo "host $key" >"$T/key")
 	yes 'what an initiator writes' | head -c 2M >"$T/data"
-	t_target --discovery on --discovery-key "$T/key" --backing ram:4M,name=ram \
+	t_target --discovery on --keys "$T/key" --backing ram:4M,name=ram \
 		--backing ram:4M,name=flips,fault=write:corrupt:count=1
 	t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 	for volume in ram flips; do
@@ -29,6 +30,7 @@ cores() {
 		"! python3 '$core' $T_TARGET flips"
 	t_check 'a core dump has no data' core_has_not 'what an initiator writes'
 	t_check 'a core dump has no key' core_has_not 'the key of this target'
+	t_check 'a core dump has no file of keys' core_has_not "$key"
 	fusermount3 -u "$T/mnt"
 	t_target_stop TERM
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Texts that users write: addresses and sizes. */
+/* Texts that users write: addresses, sizes and keys. */
 #include <errno.h>
 
+#include "base/key_file.h"
 #include "base/size.h"
 #include "transport/uri.h"
 #include "tests/fuzz/fuzz.h"
@@ -78,14 +79,47 @@ static void size(const char *text)
 	FUZZ_CLAIM(*size_format(v, buf));
 }
 
+static void check_key(const struct key_file *f, unsigned int i)
+{
+	const struct key *key = &f->key[i];
+
+	FUZZ_CLAIM(is_terminated(key->name, sizeof(key->name)));
+	FUZZ_CLAIM(key_name_is_good(key->name, strlen(key->name)));
+	FUZZ_CLAIM(key->len >= KEY_LEN_MIN && key->len <= KEY_LEN_MAX);
+	FUZZ_CLAIM(strlen(key->print) == KEY_PRINT_SIZE - 1);
+	FUZZ_CLAIM(key_file_find(f, key->name, 0) == key ||
+		   key_file_find(f, key->name, 1) == key);
+}
+
+static void keys(const char *text)
+{
+	struct key_file f;
+	struct error e;
+
+	FUZZ_FILL(f);
+	memset(&e, 'x', sizeof(e));
+	if (key_file_parse(text, strlen(text), "k", &f, &e)) {
+		FUZZ_UNTOUCHED(f);
+		FUZZ_CLAIM(is_terminated(e.text, sizeof(e.text)) && *e.text);
+		return;
+	}
+	FUZZ_CLAIM(f.cnt <= KEYS_MAX);
+	for (unsigned int i = 0; i < f.cnt; i++)
+		check_key(&f, i);
+	key_file_find(&f, text, 0);
+	key_file_free(&f);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct fuzz_input in = fuzz_input(data, len);
-	bool is_size = fuzz_u8(&in) == 's';
+	uint8_t kind = fuzz_u8(&in);
 	char *text = fuzz_text(&in);
 
-	if (is_size)
+	if (kind == 's')
 		size(text);
+	else if (kind == 'k')
+		keys(text);
 	else
 		uri(text);
 	free(text);

@@ -250,6 +250,12 @@ static struct {
 	bool runs;
 } world;
 
+static struct key target_keys[] = {
+	{ .name = "other", .len = 16, .bytes = "and sixteen more" },
+	{ .name = "right", .len = 16, .bytes = "sixteen bytes at" },
+};
+static const struct key_file keys = { .key = target_keys, .cnt = 2 };
+static const struct hmac_key first_key = { "and sixteen more", 16 };
 static const struct hmac_key right_key = { "sixteen bytes at", 16 };
 static const struct hmac_key wrong_key = { "sixteen bytes aT", 16 };
 
@@ -334,7 +340,7 @@ static const struct query {
 	enum discovery_kind kind;
 	size_t len; /* at least */
 	const struct hmac_key *code;
-	const struct hmac_key *key; /* of the target */
+	const struct hmac_key *key; /* one of the target; NULL: it has none */
 	int spoil;		    /* this byte; -1: none */
 	bool answered;
 } queries[] = {
@@ -354,6 +360,8 @@ static const struct query {
 	  NULL, NULL, 4, false },
 	{ "a query with the key is answered", DISCOVERY_QUERY,
 	  DISCOVERY_QUERY_LEN, &right_key, &right_key, -1, true },
+	{ "a query with the first key is answered", DISCOVERY_QUERY,
+	  DISCOVERY_QUERY_LEN, &first_key, &first_key, -1, true },
 	{ "a query with another key is not", DISCOVERY_QUERY,
 	  DISCOVERY_QUERY_LEN, &wrong_key, &right_key, -1, false },
 	{ "a query without a code is not", DISCOVERY_QUERY, DISCOVERY_QUERY_LEN,
@@ -408,7 +416,7 @@ T_ROWS(only_a_query_is_answered, queries)
 		add_point(host);
 	}
 	if (q->key)
-		world.opt.key = *q->key;
+		world.opt.keys = &keys;
 	start();
 	pthread_mutex_lock(&net.lock);
 	ep = find_endpoint(DGRAM_UNICAST);
@@ -514,7 +522,7 @@ T_TEST(wildcard_with_a_key_tells_addresses)
 				 DISCOVERY_URIS_MAX);
 	if (!cnt)
 		T_SKIP("the loopback interface alone");
-	world.opt.key = right_key;
+	world.opt.keys = &keys;
 	start();
 	s = await_sent(is_to_group, DISCOVERY_ANNOUNCE);
 	assert_int_equal(s.msg.uri_cnt, cnt);

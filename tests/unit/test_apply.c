@@ -131,8 +131,8 @@ static const struct difference {
 	  "restart target threads" },
 	/* Who may only look would learn what files there are. */
 	{ "what options name is not looked at", "",
-	  "{'discovery-key': 'none', 'state-dir': 'none'}",
-	  "restart target discovery-key;restart target state-dir" },
+	  "{'keys': 'none', 'state-dir': 'none'}",
+	  "restart target keys;restart target state-dir" },
 	{ "an address is added", "", "{'listen': ['srp+rdma://10.0.0.2']}",
 	  "change target listen" },
 	{ "an address is replaced by prune", "'prune': true",

@@ -94,7 +94,7 @@ static const struct refusal {
 	{ "discovery has interfaces",
 	  { "--discovery", "" },
 	  "not on, off, or interfaces" },
-	{ "a key of discovery is there", { "--discovery-key", "none" }, "none" },
+	{ "a key of discovery is there", { "--keys", "none" }, "none" },
 	{ "an option is known", { "--backings", "x" }, "--backings" },
 	{ "one plugin is checked at a time",
 	  { "--check-plugin", "ram:1M", "--check-plugin", "ram:1M" },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Standard files that the caller has closed; the limit of file sizes; an
- * ignored SIGCHLD; keys in files. */
+ * ignored SIGCHLD; codes. */
 #include "base/std_files.h"
 
 #include <errno.h>
@@ -115,81 +115,9 @@ T_ROWS(std_files, child_rows)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- keys ---- */
+/* ---- codes ---- */
 
 #if HAVE_NETTLE
-static const struct key_row {
-	const char *name;
-	const char *text;
-	size_t len; /* bytes of 'k' if there is no text */
-	mode_t mode;
-	int err;
-	const char *message;
-	size_t key_len;
-} key_rows[] = {
-	{ "a key", "0123456789abcdef", 0, 0600, 0, NULL, 16 },
-	{ "line ends are not part of it", "0123456789abcdef\r\n\n", 0, 0600, 0,
-	  NULL, 16 },
-	{ "the longest one", NULL, 256, 0640, 0, NULL, 256 },
-	{ "one byte too long", NULL, 257, 0600, -EINVAL, "16 to 256 bytes" },
-	{ "too short", "0123456789abcde", 0, 0600, -EINVAL, "16 to 256 bytes" },
-	{ "nothing but line ends", "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n", 0,
-	  0600, -EINVAL, "16 to 256 bytes" },
-	{ "everybody can read it", "0123456789abcdef", 0, 0604, -EACCES,
-	  "chmod 600" },
-};
-
-T_ROWS(key_is_read, key_rows)
-{
-	const struct key_row *row = *state;
-	char path[] = "/tmp/key-XXXXXX";
-	int fd = mkstemp(path);
-	struct hmac_key key;
-	char bytes[300];
-	struct error e;
-
-	memset(bytes, 'k', sizeof(bytes));
-	assert_true(fd >= 0);
-	assert_true(write(fd, row->text ? row->text : bytes,
-			  row->text ? strlen(row->text) : row->len) > 0);
-	assert_int_equal(fchmod(fd, row->mode), 0);
-	close(fd);
-	assert_int_equal(hmac_key_read(path, &key, &e), row->err);
-	if (row->err)
-		assert_non_null(strstr(e.text, row->message));
-	else
-		assert_int_equal(key.len, row->key_len);
-	assert_int_equal(unlink(path), 0);
-}
-
-T_TEST(key_that_is_not_there)
-{
-	struct hmac_key key;
-	struct error e;
-
-	assert_int_equal(hmac_key_read("/nowhere/key", &key, &e), -ENOENT);
-	assert_string_equal(e.text,
-			    "key '/nowhere/key': No such file or directory");
-	assert_int_equal(hmac_key_read("/", &key, &e), -EINVAL);
-	assert_non_null(strstr(e.text, "not a regular file"));
-}
-
-/* It would wait for a writer. */
-T_TEST(key_is_not_read_from_a_fifo)
-{
-	char dir[] = "/tmp/key-XXXXXX";
-	struct hmac_key key;
-	struct error e;
-	char path[32];
-
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/fifo", dir);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(hmac_key_read(path, &key, &e), -EINVAL);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(rmdir(dir), 0);
-}
-
 /* RFC 4231, test case 1. */
 T_TEST(code_is_that_of_the_standard)
 {
