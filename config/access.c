@@ -101,12 +101,26 @@ static bool has_all_ipv4(const struct access_rule *rule)
 	return rule->prefix <= 96 && same_net(&rule->net, &first, rule->prefix);
 }
 
+/* NAME or "*". */
+static bool access_parse_name(const char *text, struct access_rule *rule)
+{
+	rule->by_name = true;
+	if (!strcmp(text, "*"))
+		return true;
+	if (!key_name_is_good(text, strlen(text)))
+		return false;
+	strcpy(rule->name, text);
+	return true;
+}
+
 static bool parse_who(char *text, struct access_rule *rule)
 {
 	if (!strcmp(text, "all"))
 		return true;
 	if (!strcmp(text, ACCESS_NOBODY))
 		return rule->is_nobody = true;
+	if (!strncmp(text, ACCESS_BY_NAME, strlen(ACCESS_BY_NAME)))
+		return access_parse_name(text + strlen(ACCESS_BY_NAME), rule);
 	if (text[0] == '[')
 		return access_parse_ipv6(text, rule) && !has_all_ipv4(rule);
 	if (text[0] == '0' && text[1] == 'x') {
@@ -129,20 +143,37 @@ static struct in6_addr access_net(const struct access_rule *rule)
 	return net;
 }
 
-static uint64_t access_principal(const struct access_rule *rule)
+static uint64_t access_digest(const char *text)
+{
+	uint8_t digest[16];
+
+	scsi_text_digest(text, digest);
+	return wire_get64(digest);
+}
+
+/* No text of a rule by address begins so. */
+static uint64_t access_name_principal(const char *name)
+{
+	char text[sizeof(ACCESS_BY_NAME) + KEY_NAME_SIZE];
+
+	snprintf(text, sizeof(text), "%s%s", ACCESS_BY_NAME, name);
+	return access_digest(text);
+}
+
+static uint64_t access_rule_principal(const struct access_rule *rule)
 {
 	struct in6_addr net = access_net(rule);
 	char text[INET6_ADDRSTRLEN + SRP_PORT_ID_TEXT_SIZE];
-	uint8_t digest[16];
 
+	if (rule->by_name)
+		return access_name_principal(rule->name);
 	if (rule->by_port) {
 		srp_port_id_format(&rule->port, text);
 	} else {
 		inet_ntop(AF_INET6, &net, text, INET6_ADDRSTRLEN);
 		sprintf(text + strlen(text), "/%u", rule->prefix);
 	}
-	scsi_text_digest(text, digest);
-	return wire_get64(digest);
+	return access_digest(text);
 }
 
 static bool access_parse_option(const char *text, struct access_rule *rule)
@@ -157,11 +188,14 @@ static bool access_parse_option(const char *text, struct access_rule *rule)
 	return rule->lun >= 0;
 }
 
-/* The beginning of the options: the first colon that is not within brackets. */
+/* The beginning of the options: the first colon that is not within brackets, and not that
+ * of ACCESS_BY_NAME. */
 static char *options_of(char *text)
 {
 	char *end = text[0] == '[' ? strchr(text, ']') : text;
 
+	if (!strncmp(text, ACCESS_BY_NAME, strlen(ACCESS_BY_NAME)))
+		end = text + strlen(ACCESS_BY_NAME);
 	return end ? strchr(end, ':') : NULL;
 }
 
@@ -175,7 +209,7 @@ static bool parse_rule(char *text, struct access_rule *rule)
 		*option++ = '\0';
 	if (!parse_who(text, rule))
 		return false;
-	rule->principal = access_principal(rule);
+	rule->principal = access_rule_principal(rule);
 	for (; option; option = next) {
 		next = strchr(option, ':');
 		if (next)
@@ -190,8 +224,11 @@ static bool parse_rule(char *text, struct access_rule *rule)
 static bool access_covers(const struct access_rule *first,
 			  const struct access_rule *rule)
 {
-	if (!first->by_port && !first->prefix)
+	if (!first->by_name && !first->by_port && !first->prefix)
 		return true;
+	if (first->by_name || rule->by_name)
+		return first->by_name && rule->by_name &&
+		       (!first->name[0] || !strcmp(first->name, rule->name));
 	if (first->by_port || rule->by_port)
 		return first->by_port && rule->by_port &&
 		       srp_port_id_equal(&first->port, &rule->port);
@@ -236,8 +273,9 @@ bool access_rules_add(struct access_rules *rules, const char *text,
 	snprintf(copy, sizeof(copy), "%s", text);
 	if (strlen(text) >= sizeof(copy) || !parse_rule(copy, rule))
 		return error_refuse(
-			e, "a rule is an address (10.0.0.1, [fe80::1]), a "
-			   "network (10.0.0.0/24), 0x and the 32 digits of an "
+			e, "a rule is name:NAME, name:* (every name), an "
+			   "address (10.0.0.1, [fe80::1]), a network "
+			   "(10.0.0.0/24), 0x and the 32 digits of an "
 			   "initiator port, all (everybody) or none (nobody); "
 			   ":ro and :lun=N may follow");
 	if (!access_check_next(rules, rule, e))
@@ -248,36 +286,111 @@ bool access_rules_add(struct access_rules *rules, const char *text,
 
 /* ---- who fits ---- */
 
+static bool access_fits(const struct access_rule *rule,
+			const struct access_who *who)
+{
+	bool is_known = who->name[0] || !who->must_prove;
+
+	if (rule->is_nobody)
+		return false;
+	if (rule->by_name)
+		return who->name[0] &&
+		       (!rule->name[0] || !strcmp(rule->name, who->name));
+	if (rule->by_port)
+		return is_known && srp_port_id_equal(&rule->port, &who->port);
+	return (is_known || rule->prefix) &&
+	       same_net(&rule->net, &who->addr, rule->prefix);
+}
+
 const struct access_rule *access_rules_find(const struct access_rules *rules,
-					    const struct srp_port_id *port,
-					    const struct in6_addr *addr)
+					    const struct access_who *who)
 {
 	for (unsigned int i = 0; i < rules->cnt; i++) {
-		const struct access_rule *rule = &rules->rule[i];
-
-		if (rule->is_nobody)
-			continue;
-		if (rule->by_port ? srp_port_id_equal(&rule->port, port)
-				  : same_net(&rule->net, addr, rule->prefix))
-			return rule;
+		if (access_fits(&rules->rule[i], who))
+			return &rules->rule[i];
 	}
 	return NULL;
 }
 
-uint64_t access_rules_principal(const struct access_rules *rules,
-				const struct srp_port_id *port,
-				const struct in6_addr *addr)
+uint64_t access_principal(const struct access_rule *rule,
+			  const struct access_who *who)
 {
-	const struct access_rule *rule = access_rules_find(rules, port, addr);
-
-	return rule ? rule->principal : 0;
+	return who->name[0] ? access_name_principal(who->name)
+			    : rule->principal;
 }
 
-bool access_rules_name(const struct access_rules *rules, uint64_t principal)
+uint64_t access_rules_principal(const struct access_rules *rules,
+				const struct access_who *who)
+{
+	const struct access_rule *rule = access_rules_find(rules, who);
+
+	return rule ? access_principal(rule, who) : 0;
+}
+
+/* Can the WHO of @rule be a principal? Not if it fits only those that have proved a name. */
+static bool access_is_principal(const struct access_rule *rule,
+				const struct access_names *names)
+{
+	if (rule->by_name)
+		return false;
+	return !names->demanded || (!rule->by_port && rule->prefix);
+}
+
+bool access_rules_name(const struct access_rules *rules,
+		       const struct access_names *names, uint64_t principal)
 {
 	for (unsigned int i = 0; i < rules->cnt; i++) {
-		if (rules->rule[i].principal == principal)
+		if (rules->rule[i].principal == principal &&
+		    access_is_principal(&rules->rule[i], names))
+			return true;
+	}
+	for (unsigned int i = 0; i < names->cnt; i++) {
+		if (names->name[i].principal == principal)
 			return true;
 	}
 	return false;
+}
+
+bool access_who_same(const struct access_who *a, const struct access_who *b)
+{
+	return !memcmp(&a->addr, &b->addr, sizeof(a->addr)) &&
+	       !strcmp(a->name, b->name);
+}
+
+/* ---- names ---- */
+
+/* Nobody knows which of its keys a name has used: the lesser right counts. */
+static bool access_key_is_read_only(const struct key_file *keys,
+				    const char *name)
+{
+	for (unsigned int nth = 0; nth < KEYS_PER_NAME; nth++) {
+		const struct key *key = key_file_find(keys, name, nth);
+
+		if (key && key->read_only)
+			return true;
+	}
+	return false;
+}
+
+void access_names_take(struct access_names *names, const struct key_file *keys)
+{
+	names->cnt = keys->cnt;
+	for (unsigned int i = 0; i < keys->cnt; i++) {
+		struct access_name *to = &names->name[i];
+
+		memcpy(to->name, keys->key[i].name, sizeof(to->name));
+		memcpy(to->print, keys->key[i].print, sizeof(to->print));
+		to->read_only = access_key_is_read_only(keys, to->name);
+		to->principal = access_name_principal(to->name);
+	}
+}
+
+const struct access_name *access_names_find(const struct access_names *names,
+					    const char *name)
+{
+	for (unsigned int i = 0; i < names->cnt; i++) {
+		if (!strcmp(names->name[i].name, name))
+			return &names->name[i];
+	}
+	return NULL;
 }

@@ -291,8 +291,9 @@ static const struct option_row target_rows[] = {
 	{ .name = "keys",
 	  .type = OPTION_PATH,
 	  .value = "FILE",
-	  .help = "Answer only queries of *rdma-discover*(1) with one of the "
-		  "keys in _FILE_.",
+	  .help = "Let in only initiators that prove a name by one of the keys "
+		  "in _FILE_, except by rules for addresses. Answer only "
+		  "queries with a key.",
 	  .more = "See *KEYS*.",
 	  OPTION_AT(target_options, keys_file) },
 	{ .name = "threads",
@@ -575,9 +576,9 @@ const struct option_table target_option_table = {
 		"Serves files, block devices and memory as disks over RDMA (SRP), or over\n"
 		"TCP where there is no RDMA device. The first SPEC is LUN 0, and so on.\n",
 	.tail = "\n"
-		"An allow RULE is WHO[:ro][:lun=N]. WHO is an address (10.0.0.1, [fe80::1]),\n"
-		"a network (10.0.0.0/24), 0x and the 32 digits of an initiator port, all\n"
-		"(everybody) or none (nobody). With :ro, these initiators may only read. With\n"
+		"An allow RULE is WHO[:ro][:lun=N]. WHO is name:NAME or name:* (a key proves the\n"
+		"name), an address (10.0.0.1, [fe80::1]), a network (10.0.0.0/24), 0x and the 32\n"
+		"digits of an initiator port, all (everybody) or none (nobody). With :ro, these initiators may only read. With\n"
 		":lun=N, they see the volume under that LUN. The first rule that fits counts.\n"
 		"A volume that is not allowed does not exist for the initiator. Only the word\n"
 		"all lets everybody in.\n"

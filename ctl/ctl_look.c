@@ -136,9 +136,11 @@ static void look_hidden(const json_t *out, const json_t *list)
 
 void ctl_look_sessions(const json_t *out)
 {
-	static const char *const heads[] = { "INITIATOR", "ADDRESS", "LOGIN",
-					     ">CHANNELS", "VOLUMES", "RDMA" };
-	struct ctl_table t = { .heads = heads, .columns = 6 };
+	static const char *const heads[] = { "INITIATOR", "ADDRESS",
+					     "NAME",	  "LOGIN",
+					     ">CHANNELS", "VOLUMES",
+					     "RDMA" };
+	struct ctl_table t = { .heads = heads, .columns = 7 };
 	const json_t *names = json_object_get(out, "host_names");
 	json_t *list = json_object_get(out, "sessions");
 	char text[CTL_TEXT_SIZE];
@@ -148,6 +150,10 @@ void ctl_look_sessions(const json_t *out)
 	json_array_foreach(list, i, one) {
 		ctl_table_put(&t, "%s", ctl_field(one, "initiator"));
 		ctl_table_put(&t, "%s", look_address(one, names, text));
+		ctl_table_put(&t, "%s",
+			      json_object_get(one, "name")
+				      ? ctl_field(one, "name")
+				      : "-");
 		ctl_table_put(
 			&t, "%s",
 			json_object_get(one, "since_ms")

@@ -103,7 +103,8 @@ static const struct option_row ctl_verb_rows[] = {
 	  .value = "NAME",
 	  .help = "Load the ejected medium again." },
 	{ .name = "session list",
-	  .help = "List the initiators that are logged in. Over RDMA, the "
+	  .help = "List the initiators that are logged in. NAME is proved by "
+		  "a key; \"-\" is nothing proved. Over RDMA, the "
 		  "last column has what was negotiated: MTU of the connection "
 		  "and the port, READ depth, P_Key, service level (SL)." },
 	{ .name = "session kick",

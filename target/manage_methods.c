@@ -285,14 +285,16 @@ static json_t *method_negotiated(const struct xp_negotiated *n)
 static json_t *method_session(const struct port_session *session, json_t *names)
 {
 	char addr[INET6_ADDRSTRLEN];
-	const uint8_t *bytes = session->addr.s6_addr;
+	const uint8_t *bytes = session->who.addr.s6_addr;
+	const char *name = session->who.name;
 
-	if (IN6_IS_ADDR_V4MAPPED(&session->addr))
+	if (IN6_IS_ADDR_V4MAPPED(&session->who.addr))
 		inet_ntop(AF_INET, bytes + 12, addr, sizeof(addr));
 	else
 		inet_ntop(AF_INET6, bytes, addr, sizeof(addr));
-	return json_pack("{s:s, s:s, s:I, s:i, s:i, s:o*, s:o*}", "initiator",
-			 session->initiator, "address", addr, "since_ms",
+	return json_pack("{s:s, s:s, s:s*, s:I, s:i, s:i, s:o*, s:o*}",
+			 "initiator", session->initiator, "address", addr,
+			 "name", *name ? name : NULL, "since_ms",
 			 (json_int_t)session->since_ms, "channels",
 			 (int)session->channels, "volumes",
 			 (int)session->volumes, "volume_names", names,
@@ -818,7 +820,7 @@ static const struct control_method manage_methods[] = {
 	  .run = method_list_volumes },
 	{ .name = "ListSessions",
 	  .in = "",
-	  .out = "sessions: [](initiator: string, address: string, since_ms: "
+	  .out = "sessions: [](initiator: string, address: string, name: ?string, since_ms: "
 		 "int, channels: int, volumes: int, volume_names: ?[]string, "
 		 "negotiated: ?(mtu: int, port_mtu: int, "
 		 "read_depth: int, gid: string, pkey: int, sl: int)), "

@@ -495,6 +495,7 @@ static void server_init_port(struct server *s)
 	s->port.luns = &s->luns;
 	s->port.limits = s->opt->limits;
 	s->port.allow = s->opt->allow;
+	s->port.keys = s->opt->keys;
 	s->port.stopped = server_port_stopped;
 	s->port.user = s;
 	s->id = target_id_port(s->target.text, s->state_dir.number);

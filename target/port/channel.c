@@ -39,7 +39,7 @@ struct channel *channel_create(const struct channel_params *p)
 	ch->worker = p->worker;
 	ch->number = p->number;
 	ch->kind = xp_kind(p->conn->xp);
-	ch->addr = access_addr(&p->conn->peer_addr);
+	ch->who = *p->who;
 	snprintf(ch->peer, sizeof(ch->peer), "%s", p->conn->peer);
 	snprintf(ch->local, sizeof(ch->local), "%s", p->conn->local);
 	ch->rules = *p->rules;
@@ -162,7 +162,7 @@ static void channel_note_end(struct channel *ch, const char *why)
 static bool channel_may_log(struct channel *ch, enum log_level level)
 {
 	return (log_level >= level || log_has_sink()) &&
-	       login_log_pass(&ch->port->channel_log, &ch->addr);
+	       login_log_pass(&ch->port->channel_log, &ch->who.addr);
 }
 
 static void channel_log_login(struct channel *ch)
@@ -177,9 +177,10 @@ static void channel_log_login(struct channel *ch)
 	if (!channel_may_log(ch, LOG_NOTICE))
 		return;
 	log_event(LOG_NOTICE, &about,
-		  "login of %s from %s on %s%s%s over %s: channel %u%s",
-		  ch->nexus->name, ch->peer, ch->local, *device ? ", " : "",
-		  device, xp_kind_name(ch->kind), ch->number,
+		  "login of %s from %s%s%s on %s%s%s over %s: channel %u%s",
+		  ch->nexus->name, ch->peer, ch->who.name[0] ? " as " : "",
+		  ch->who.name, ch->local, *device ? ", " : "", device,
+		  xp_kind_name(ch->kind), ch->number,
 		  rsp->multichan == SRP_MULTICHAN_TERMINATED
 			  ? ", replacing its older channels"
 			  : "");

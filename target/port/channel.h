@@ -168,8 +168,8 @@ struct channel {
 	struct meter_share *meter;
 	unsigned int number; /* in messages: "channel 3" */
 	enum xp_kind kind;
-	struct in6_addr addr; /* of the initiator; IPv4: mapped */
-	char peer[64];	      /* "10.0.0.1:43210", for messages */
+	struct access_who who;
+	char peer[64]; /* "10.0.0.1:43210", for messages */
 	char local[64];
 	struct srp_cmd_rules rules;
 	struct srp_login_rsp login_rsp;
@@ -212,6 +212,7 @@ struct channel_params {
 	const struct srp_login_rsp *login_rsp;
 	const struct srp_cmd_rules *rules;
 	struct xp_conn_request *conn;
+	const struct access_who *who; /* copied */
 	bool wants_aer;
 };
 

@@ -6,9 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-struct nexus *nexus_create(const struct srp_port_id *initiator,
-			   struct lun_map *luns, const struct lun_view *view,
-			   unsigned int worker_cnt)
+struct nexus *nexus_create(const struct access_who *who, struct lun_map *luns,
+			   const struct lun_view *view, unsigned int worker_cnt)
 {
 	struct nexus *nexus = calloc(
 		1, sizeof(*nexus) + worker_cnt * sizeof(nexus->shares[0]));
@@ -18,8 +17,10 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 		return NULL;
 	clock_gettime(CLOCK_REALTIME, &now);
 	nexus->since_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-	srp_port_id_format(initiator, nexus->name);
-	nexus->meter = meter_begin(METER_OF_INITIATOR, nexus->name);
+	srp_port_id_format(&who->port, nexus->name);
+	/* Its sessions count together, whatever identifiers they have. */
+	nexus->meter = meter_begin(METER_OF_INITIATOR,
+				   who->name[0] ? who->name : nexus->name);
 	if (!nexus->meter) {
 		free(nexus);
 		return NULL;
@@ -33,8 +34,8 @@ struct nexus *nexus_create(const struct srp_port_id *initiator,
 	nexus->scsi.vol = nexus->view.vol;
 	nexus->scsi.read_only = nexus->view.read_only;
 	nexus->scsi.principal = nexus->view.principal;
-	scsi_nexus_init(&nexus->scsi, luns, initiator);
-	nexus->initiator = *initiator;
+	scsi_nexus_init(&nexus->scsi, luns, &who->port);
+	nexus->who = *who;
 	list_init(&nexus->node);
 	list_init(&nexus->channels);
 	list_init(&nexus->logins);

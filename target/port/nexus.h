@@ -40,10 +40,9 @@ struct port_groups {
 struct nexus {
 	struct list node; /* port->nexuses */
 	struct scsi_nexus scsi;
-	struct srp_port_id initiator;
-	/* The address of its last login. Its principal, and so what it may see,
-	 * depends on this. */
-	struct in6_addr addr;
+	/* At its last login. Its principal, and so what it may see, depends on the
+	 * address and the name. */
+	struct access_who who;
 	struct xp_negotiated negotiated; /* of the channel that opened last */
 	/* Volumes are added and removed (port_change.h) by atomic stores. The
 	 * rest is constant. */
@@ -71,8 +70,8 @@ struct nexus {
 
 /* @view is copied. nexus_set_groups() must follow. NULL: no memory. Thread: worker 0, as for
  * all functions here. */
-struct nexus *nexus_create(const struct srp_port_id *initiator,
-			   struct lun_map *luns, const struct lun_view *view,
+struct nexus *nexus_create(const struct access_who *who, struct lun_map *luns,
+			   const struct lun_view *view,
 			   unsigned int worker_cnt);
 
 /* It is of other groups from now on, as after other rules. */

@@ -2,6 +2,7 @@
 #include "target/port/port.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ struct login {
 	struct port *port;
 	struct nexus *nexus;
 	struct xp_conn_request *conn;
-	struct in6_addr addr;
+	struct access_who who;
 	struct srp_login_answer answer;
 	bool single;
 	bool wants_aer;
@@ -26,12 +27,56 @@ static struct reactor *port_reactor(const struct port *port)
 	return port->workers[0].reactor;
 }
 
+/* ---- keys ---- */
+
+static int port_find_key(void *ctx, const char *name, unsigned int nth,
+			 struct xp_key *ret)
+{
+	const struct port *port = ctx;
+	const struct key *key = key_file_find(port->keys, name, nth);
+
+	if (!key)
+		return -ENOENT;
+	strcpy(ret->name, key->name);
+	memcpy(ret->secret, key->bytes, key->len);
+	ret->len = key->len;
+	return 0;
+}
+
+/* As a login, because it was to be one. */
+static void port_handshake_failed(void *ctx, const char *peer, const char *why)
+{
+	const struct log_about about = { .event = "login-refused" };
+	struct port *port = ctx;
+	unsigned int dropped;
+
+	port->refused_cnt++;
+	if (!log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
+		return;
+	if (dropped)
+		log_warn("%u more refused logins left out", dropped);
+	log_event(LOG_WARNING, &about, "login from %s refused: %s", peer, why);
+}
+
+static void port_init_keys(struct port *port)
+{
+	port->keyring = (struct xp_keyring){ .find = port_find_key,
+					     .refused = port_handshake_failed,
+					     .ctx = port };
+	port->names.demanded = port->keys;
+	if (port->keys)
+		access_names_take(&port->names, port->keys);
+}
+
+/* ---- start ---- */
+
 void port_init(struct port *port, const struct srp_port_id *id)
 {
 	static const struct port_limits defaults = PORT_LIMITS_DEFAULT;
 
 	list_init(&port->nexuses);
-	lun_map_follow_rules(port->luns, &port->allow);
+	port_init_keys(port);
+	lun_map_follow_rules(port->luns, &port->allow, &port->names);
 	login_log_init(&port->channel_log);
 	if (!port->limits.logins)
 		port->limits = defaults;
@@ -65,8 +110,10 @@ static void port_log_refusal(struct port *port,
 		log_warn("%u more refused logins left out", dropped);
 	if (initiator)
 		about.nexus = srp_port_id_format(initiator, name);
-	log_event(LOG_WARNING, &about, "login of %s from %s on %s refused: %s",
-		  name, conn->peer, conn->local, why);
+	log_event(LOG_WARNING, &about,
+		  "login of %s from %s%s%s on %s refused: %s", name, conn->peer,
+		  conn->proved ? " as " : "", conn->proved ? conn->proved : "",
+		  conn->local, why);
 }
 
 static void port_reject(struct xp_conn_request *conn, uint64_t tag,
@@ -99,33 +146,50 @@ static void port_refuse(struct port *port, struct xp_conn_request *conn,
 
 /* ---- who is who ---- */
 
-static bool port_is_same(const struct port *port,
-			 const struct srp_port_id *initiator,
-			 const struct in6_addr *a, const struct in6_addr *b)
+static struct access_who port_who(const struct port *port,
+				  const struct xp_conn_request *conn,
+				  const struct srp_login_req *req)
 {
-	return !memcmp(a, b, sizeof(*a)) ||
-	       lun_map_principal(port->luns, &port->allow, initiator, a) ==
-		       lun_map_principal(port->luns, &port->allow, initiator,
-					 b);
+	struct access_who who = {
+		.port = req->initiator,
+		.addr = access_addr(&conn->peer_addr),
+		.must_prove = port->names.demanded,
+	};
+	const struct access_name *name =
+		conn->proved ? access_names_find(&port->names, conn->proved)
+			     : NULL;
+
+	if (name) {
+		memcpy(who.name, name->name, sizeof(who.name));
+		who.read_only = name->read_only;
+	}
+	return who;
+}
+
+/* Of one port identifier. */
+static bool port_is_same(const struct port *port, const struct access_who *a,
+			 const struct access_who *b)
+{
+	return access_who_same(a, b) ||
+	       lun_map_principal(port->luns, &port->allow, a) ==
+		       lun_map_principal(port->luns, &port->allow, b);
 }
 
 /* With rules that know one principal, there are no others. */
 static struct port_groups port_groups_of(const struct port *port,
-					 const struct srp_port_id *initiator,
-					 const struct in6_addr *addr)
+					 const struct access_who *who)
 {
-	struct port_groups groups = { .host = access_host(addr) };
+	struct port_groups groups = { .host = access_host(&who->addr) };
 
-	if (lun_map_has_principals(port->luns, &port->allow))
-		groups.principal = lun_map_principal(port->luns, &port->allow,
-						     initiator, addr);
+	if (lun_map_has_principals(port->luns, &port->allow, &port->names))
+		groups.principal =
+			lun_map_principal(port->luns, &port->allow, who);
 	return groups;
 }
 
 static void port_group(const struct port *port, struct nexus *nexus)
 {
-	struct port_groups groups =
-		port_groups_of(port, &nexus->initiator, &nexus->addr);
+	struct port_groups groups = port_groups_of(port, &nexus->who);
 
 	nexus_set_groups(nexus, &groups);
 }
@@ -138,9 +202,10 @@ void port_regroup(struct port *port)
 		port_group(port, container_of(it, struct nexus, node));
 }
 
+/* The nexus is the same with or without the name of the target port: a login that names
+ * it differently must end the commands of the older one, too. */
 struct nexus *port_find_nexus(const struct port *port,
-			      const struct srp_port_id *initiator,
-			      const struct in6_addr *addr)
+			      const struct access_who *who)
 {
 	struct list *it;
 
@@ -148,28 +213,16 @@ struct nexus *port_find_nexus(const struct port *port,
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
 		if (!nexus->over &&
-		    srp_port_id_equal(&nexus->initiator, initiator) &&
-		    port_is_same(port, initiator, &nexus->addr, addr))
+		    srp_port_id_equal(&nexus->who.port, &who->port) &&
+		    port_is_same(port, &nexus->who, who))
 			return nexus;
 	}
 	return NULL;
 }
 
-/* That of a login. The nexus is the same with or without the name of the target port:
- * a login that names it differently must end the commands of the older one, too. */
-static struct nexus *port_nexus_of(const struct port *port,
-				   const struct xp_conn_request *conn,
-				   const struct srp_login_req *req)
-{
-	struct in6_addr addr = access_addr(&conn->peer_addr);
-
-	return port_find_nexus(port, &req->initiator, &addr);
-}
-
 /* NULL: it has never logged in, or was forgotten. */
-static struct port_past_nexus *
-port_find_past(struct port *port, const struct srp_port_id *initiator,
-	       const struct in6_addr *addr)
+static struct port_past_nexus *port_find_past(struct port *port,
+					      const struct access_who *who)
 {
 	unsigned int cnt = port->remembered_cnt < PORT_REMEMBERED
 				   ? port->remembered_cnt
@@ -178,8 +231,8 @@ port_find_past(struct port *port, const struct srp_port_id *initiator,
 	for (unsigned int i = 0; i < cnt; i++) {
 		struct port_past_nexus *m = &port->remembered[i];
 
-		if (srp_port_id_equal(&m->initiator, initiator) &&
-		    port_is_same(port, initiator, &m->addr, addr))
+		if (srp_port_id_equal(&m->who.port, &who->port) &&
+		    port_is_same(port, &m->who, who))
 			return m;
 	}
 	return NULL;
@@ -215,14 +268,12 @@ static void port_keep_left(struct port_past_nexus *m, const struct nexus *nexus)
 
 static void port_remember(struct port *port, const struct nexus *nexus)
 {
-	struct port_past_nexus *m =
-		port_find_past(port, &nexus->initiator, &nexus->addr);
+	struct port_past_nexus *m = port_find_past(port, &nexus->who);
 
 	if (!m)
 		m = port_oldest_past(port);
 	free(m->left);
-	*m = (struct port_past_nexus){ .initiator = nexus->initiator,
-				       .addr = nexus->addr,
+	*m = (struct port_past_nexus){ .who = nexus->who,
 				       .view = lun_view_digest(&nexus->view) };
 	port_keep_left(m, nexus);
 }
@@ -257,7 +308,7 @@ static void login_refuse(struct login *login, uint32_t reason, const char *why)
 {
 	struct srp_login_req req = {
 		.tag = login->answer.rsp.tag,
-		.initiator = login->nexus->initiator,
+		.initiator = login->who.port,
 	};
 
 	port_refuse(login->port, login->conn, &req, reason, why);
@@ -300,6 +351,7 @@ static void port_admit(struct port *port, struct login *login)
 		.login_rsp = &login->answer.rsp,
 		.rules = &login->answer.rules,
 		.conn = login->conn,
+		.who = &login->who,
 		.wants_aer = login->wants_aer,
 	};
 	struct channel *ch = channel_create(&params);
@@ -425,26 +477,22 @@ void port_channel_gone(struct channel *ch)
 
 /* ---- login ---- */
 
-static struct nexus *
-port_find_or_create_nexus(struct port *port, const struct xp_conn_request *conn,
-			  const struct srp_login_req *req,
-			  const struct lun_view *view)
+static struct nexus *port_find_or_create_nexus(struct port *port,
+					       const struct access_who *who,
+					       const struct lun_view *view)
 {
-	struct in6_addr addr = access_addr(&conn->peer_addr);
-	struct nexus *nexus = port_find_nexus(port, &req->initiator, &addr);
+	struct nexus *nexus = port_find_nexus(port, who);
 	const struct port_past_nexus *was;
 
 	if (nexus) {
-		nexus->addr = addr;
+		nexus->who = *who;
 		return nexus;
 	}
-	nexus = nexus_create(&req->initiator, port->luns, view,
-			     port->worker_cnt);
+	nexus = nexus_create(who, port->luns, view, port->worker_cnt);
 	if (!nexus)
 		return NULL;
-	nexus->addr = addr;
 	port_group(port, nexus);
-	was = port_find_past(port, &req->initiator, &addr);
+	was = port_find_past(port, who);
 	if (was) {
 		if (was->left)
 			nexus->left = *was->left;
@@ -470,6 +518,7 @@ static void port_replace_nexus(struct nexus *nexus, struct login *login)
 
 static struct login *login_create(struct port *port, struct nexus *nexus,
 				  struct xp_conn_request *conn,
+				  const struct access_who *who,
 				  const struct srp_login_req *req,
 				  const struct srp_login_answer *answer)
 {
@@ -480,7 +529,7 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 	login->port = port;
 	login->nexus = nexus;
 	login->conn = conn;
-	login->addr = access_addr(&conn->peer_addr);
+	login->who = *who;
 	login->answer = *answer;
 	login->single = req->multichan == SRP_MULTICHAN_SINGLE;
 	login->wants_aer = req->aer;
@@ -490,13 +539,15 @@ static struct login *login_create(struct port *port, struct nexus *nexus,
 
 /* The login rules allow @req. From here on, only limits can refuse it. */
 static void port_log_in(struct port *port, struct xp_conn_request *conn,
+			const struct access_who *who,
 			const struct srp_login_req *req,
 			const struct srp_login_answer *answer,
 			const struct lun_view *view)
 {
-	struct nexus *nexus = port_find_or_create_nexus(port, conn, req, view);
+	struct nexus *nexus = port_find_or_create_nexus(port, who, view);
 	struct login *login =
-		nexus ? login_create(port, nexus, conn, req, answer) : NULL;
+		nexus ? login_create(port, nexus, conn, who, req, answer)
+		      : NULL;
 
 	if (!login) {
 		port_refuse(port, conn, req, SRP_REJ_NO_RESOURCES,
@@ -542,14 +593,14 @@ static void port_count_nexus(const struct nexus *nexus, const uint64_t *host,
 		const struct channel *ch =
 			container_of(it, struct channel, at_port.nexus_node);
 
-		if (!host || access_host(&ch->addr) == *host)
+		if (!host || access_host(&ch->who.addr) == *host)
 			port_count_one(c, ch->at_port.half_open);
 	}
 	list_for_each(it, &nexus->logins) {
 		const struct login *login =
 			container_of(it, struct login, node);
 
-		if (!host || access_host(&login->addr) == *host)
+		if (!host || access_host(&login->who.addr) == *host)
 			port_count_one(c, /* half_open= */ true);
 	}
 }
@@ -611,10 +662,9 @@ static const char *port_principal_is_full(const struct port *port,
 	return NULL;
 }
 
-/* Which limit a login from @addr reaches. NULL: none. */
+/* Which limit a login of @who reaches. NULL: none. */
 static const char *port_what_is_full(struct port *port,
-				     const struct srp_port_id *initiator,
-				     const struct in6_addr *addr)
+				     const struct access_who *who)
 {
 	const struct port_limits *max = &port->limits;
 	struct port_groups groups;
@@ -625,7 +675,7 @@ static const char *port_what_is_full(struct port *port,
 	if (port->half_open_cnt >= max->half_open)
 		return "too many logins have not been completed "
 		       "(--max-half-open)";
-	groups = port_groups_of(port, initiator, addr);
+	groups = port_groups_of(port, who);
 	full = port_host_is_full(port, groups.host);
 	if (!full && groups.principal)
 		full = port_principal_is_full(port, groups.principal);
@@ -638,20 +688,18 @@ static const char *port_what_is_full(struct port *port,
  * initiator that comes back is not rejected because of the channels that it
  * lost.
  */
-static uint32_t port_lacks_room(struct port *port,
-				const struct xp_conn_request *conn,
+static uint32_t port_lacks_room(struct port *port, const struct access_who *who,
 				const struct srp_login_req *req,
 				const char **ret_why)
 {
-	struct in6_addr addr = access_addr(&conn->peer_addr);
-	const struct nexus *nexus = port_nexus_of(port, conn, req);
+	const struct nexus *nexus = port_find_nexus(port, who);
 	bool single = req->multichan == SRP_MULTICHAN_SINGLE;
 
 	*ret_why = NULL;
 	if (port->stopping)
 		*ret_why = "the target is stopping";
 	else if (!nexus || !single)
-		*ret_why = port_what_is_full(port, &req->initiator, &addr);
+		*ret_why = port_what_is_full(port, who);
 	if (*ret_why)
 		return SRP_REJ_NO_RESOURCES;
 	if (!single && nexus &&
@@ -667,21 +715,18 @@ static uint32_t port_lacks_room(struct port *port,
 
 static void port_make_view(struct port *port,
 			   const struct xp_conn_request *conn,
-			   const struct srp_login_req *req,
-			   struct lun_view *view)
+			   const struct access_who *who, struct lun_view *view)
 {
-	struct in6_addr addr = access_addr(&conn->peer_addr);
 	const struct volume *hidden;
 	char name[SRP_PORT_ID_TEXT_SIZE];
 	unsigned int dropped;
 
-	lun_view_make(view, port->luns, &port->allow, &req->initiator, &addr,
-		      &hidden);
+	lun_view_make(view, port->luns, &port->allow, who, &hidden);
 	if (hidden &&
 	    log_limit_pass(&port->login_log, REFUSALS_BURST, &dropped))
 		log_warn("%s from %s does not see volume '%s': its LUN is "
 			 "another volume's; give one of them another lun=",
-			 srp_port_id_format(&req->initiator, name), conn->peer,
+			 srp_port_id_format(&who->port, name), conn->peer,
 			 hidden->name);
 }
 
@@ -689,12 +734,10 @@ static void port_make_view(struct port *port,
  * for the volume that it was. */
 static void port_keep_meaning(struct port *port,
 			      const struct xp_conn_request *conn,
-			      const struct srp_login_req *req,
+			      const struct access_who *who,
 			      struct lun_view *view)
 {
-	struct in6_addr addr = access_addr(&conn->peer_addr);
-	const struct port_past_nexus *was =
-		port_find_past(port, &req->initiator, &addr);
+	const struct port_past_nexus *was = port_find_past(port, who);
 	unsigned int cnt = view->cnt;
 	char name[SRP_PORT_ID_TEXT_SIZE];
 	unsigned int dropped;
@@ -706,7 +749,7 @@ static void port_keep_meaning(struct port *port,
 		return;
 	log_warn("%s from %s knows the LUNs of %u volumes as other volumes; it "
 		 "sees them when it has logged out and in again",
-		 srp_port_id_format(&req->initiator, name), conn->peer,
+		 srp_port_id_format(&who->port, name), conn->peer,
 		 cnt - view->cnt);
 }
 
@@ -718,17 +761,23 @@ static void port_keep_meaning(struct port *port,
  */
 static const char *port_lacks_access(struct port *port,
 				     const struct xp_conn_request *conn,
-				     const struct srp_login_req *req,
+				     const struct access_who *who,
 				     struct lun_view *view)
 {
-	const struct nexus *nexus = port_nexus_of(port, conn, req);
+	const struct nexus *nexus = port_find_nexus(port, who);
 
+	if (conn->proved && !who->name[0])
+		return "the key by which it has proved its name was removed "
+		       "meanwhile";
+	if (view->cnt == 0 && who->must_prove && !who->name[0])
+		return "it has proved no name by a key (--keys), and no rule "
+		       "by address allows a volume (--allow, ,allow=)";
 	if (view->cnt == 0)
 		return "no volume is allowed for it (--allow, ,allow=)";
 	if (nexus)
 		nexus_keep_meaning(&nexus->left, view);
 	else
-		port_keep_meaning(port, conn, req, view);
+		port_keep_meaning(port, conn, who, view);
 	if (!nexus || lun_view_equal(&nexus->view, view))
 		return NULL;
 	if (lun_view_has_leaver(&nexus->view))
@@ -743,6 +792,7 @@ static void port_requested(struct xp_conn_request *conn)
 	struct port *port = conn->user;
 	struct srp_login_answer answer;
 	struct srp_login_req req;
+	struct access_who who;
 	struct lun_view view;
 	const char *why;
 	uint32_t reason;
@@ -765,17 +815,18 @@ static void port_requested(struct xp_conn_request *conn)
 			    srp_rej_reason_hint(answer.reason));
 		return;
 	}
-	port_make_view(port, conn, &req, &view);
-	why = port_lacks_access(port, conn, &req, &view);
+	who = port_who(port, conn, &req);
+	port_make_view(port, conn, &who, &view);
+	why = port_lacks_access(port, conn, &who, &view);
 	if (why) {
 		port_refuse(port, conn, &req, SRP_REJ_CHANNEL_LIMIT, why);
 		return;
 	}
-	reason = port_lacks_room(port, conn, &req, &why);
+	reason = port_lacks_room(port, &who, &req, &why);
 	if (reason)
 		port_refuse(port, conn, &req, reason, why);
 	else
-		port_log_in(port, conn, &req, &answer, &view);
+		port_log_in(port, conn, &who, &req, &answer, &view);
 }
 
 /* ---- start and stop ---- */
@@ -792,6 +843,8 @@ static int port_add_listener(struct port *port, const struct listen_point *at,
 		xp_unlisten(xl);
 		return err;
 	}
+	if (port->keys)
+		xp_listener_set_keys(xl, &port->keyring);
 	port->listeners[port->listener_cnt++] =
 		(struct port_listener){ .xl = xl, .tag = at->tag };
 	return 0;
@@ -862,16 +915,14 @@ bool port_has_one_principal(const struct port *port, const struct nexus *nexus)
 		const struct channel *ch =
 			container_of(it, struct channel, at_port.nexus_node);
 
-		if (!port_is_same(port, &nexus->initiator, &nexus->addr,
-				  &ch->addr))
+		if (!port_is_same(port, &nexus->who, &ch->who))
 			return false;
 	}
 	list_for_each(it, &nexus->logins) {
 		const struct login *login =
 			container_of(it, struct login, node);
 
-		if (!port_is_same(port, &nexus->initiator, &nexus->addr,
-				  &login->addr))
+		if (!port_is_same(port, &nexus->who, &login->who))
 			return false;
 	}
 	return true;

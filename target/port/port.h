@@ -34,6 +34,8 @@ struct port {
 	unsigned int worker_cnt;
 	struct lun_map *luns;
 	struct access_rules allow; /* for volumes without rules of their own */
+	/* NULL: the target has none. Later, port_keys_changed() changes it. */
+	struct key_file *keys;
 	/* Called once after port_stop(), when the last channel is gone. */
 	void (*stopped)(struct port *port);
 	void *user;
@@ -41,12 +43,13 @@ struct port {
 	struct port_limits limits; /* all zero: PORT_LIMITS_DEFAULT */
 
 	/* private */
+	struct access_names names; /* of keys */
+	struct xp_keyring keyring; /* of all listeners, if there are keys */
 	struct srp_login_policy policy;
 	struct list nexuses;
 	struct port_past_nexus {
-		struct srp_port_id initiator;
-		struct in6_addr addr; /* of its last login */
-		uint64_t view;	      /* lun_view_digest() */
+		struct access_who who; /* at its last login */
+		uint64_t view;	       /* lun_view_digest() */
 		/* If the target has ended it: nexus.left, owned; else, or if
 		 * that is empty, NULL. */
 		struct lun_past *left;
@@ -107,13 +110,12 @@ void port_stop(struct port *port);
  * left. */
 void port_end_nexus(struct port *port, struct nexus *nexus, const char *why);
 
-/* The nexus of the initiator port @initiator whose principal, by the rules as they are now,
- * is that of @addr. NULL: none, or it is over. */
+/* The nexus of the initiator port of @who whose principal, by the rules as they are now,
+ * is that of @who. NULL: none, or it is over. */
 struct nexus *port_find_nexus(const struct port *port,
-			      const struct srp_port_id *initiator,
-			      const struct in6_addr *addr);
+			      const struct access_who *who);
 
-/* True if each address from which @nexus has a channel or a waiting login is of one
+/* True if each address and name from which @nexus has a channel or a waiting login is of one
  * principal. Any of them then sees the same volumes. */
 bool port_has_one_principal(const struct port *port, const struct nexus *nexus);
 

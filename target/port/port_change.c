@@ -11,8 +11,7 @@ static void change_make_view_anew(const struct port *port,
 {
 	const struct volume *hidden;
 
-	lun_view_make(view, port->luns, &port->allow, &nexus->initiator,
-		      &nexus->addr, &hidden);
+	lun_view_make(view, port->luns, &port->allow, &nexus->who, &hidden);
 }
 
 static void change_make_view(const struct port *port, const struct nexus *nexus,
@@ -27,7 +26,7 @@ static void change_follow_rules(struct port *port)
 {
 	struct lun_map *luns = port->luns;
 
-	lun_map_follow_rules(luns, &port->allow);
+	lun_map_follow_rules(luns, &port->allow, &port->names);
 	for (unsigned int i = 0; i < luns->cnt; i++)
 		volume_job_save_again(luns->vol[i], &port->workers[0].block);
 }
@@ -139,7 +138,7 @@ const char *port_volume_user(const struct port *port, const struct volume *vol)
  * one alone. */
 static bool change_is_twin(const struct port *port, const struct nexus *nexus)
 {
-	return port_find_nexus(port, &nexus->initiator, &nexus->addr) != nexus;
+	return port_find_nexus(port, &nexus->who) != nexus;
 }
 
 /* The rules of the volume may have told two initiators apart. */
@@ -255,6 +254,76 @@ unsigned int port_rules_changed(struct port *port)
 	return cnt;
 }
 
+static bool change_has_key(const struct key_file *keys,
+			   const struct access_name *key)
+{
+	for (unsigned int i = 0; i < keys->cnt; i++) {
+		if (!strcmp(keys->key[i].name, key->name) &&
+		    !strcmp(keys->key[i].print, key->print))
+			return true;
+	}
+	return false;
+}
+
+/* Is a key of @name not in @keys? Nobody knows which key of a name a session has used. */
+static bool change_loses_key(const struct port *port, const char *name,
+			     const struct key_file *keys)
+{
+	for (unsigned int i = 0; i < port->names.cnt; i++) {
+		const struct access_name *key = &port->names.name[i];
+
+		if (!strcmp(key->name, name) && !change_has_key(keys, key))
+			return true;
+	}
+	return false;
+}
+
+static unsigned int change_end_without_key(struct port *port,
+					   const struct key_file *keys)
+{
+	unsigned int cnt = 0;
+	struct list *it;
+	struct list *tmp;
+
+	list_for_each_safe(it, tmp, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+
+		if (nexus->over || !nexus->who.name[0] ||
+		    !change_loses_key(port, nexus->who.name, keys))
+			continue;
+		cnt++;
+		port_end_nexus(port, nexus, "a key of its name was removed");
+	}
+	return cnt;
+}
+
+static void change_take_rights(struct port *port)
+{
+	struct list *it;
+
+	list_for_each(it, &port->nexuses) {
+		struct access_who *who =
+			&container_of(it, struct nexus, node)->who;
+		const struct access_name *name =
+			access_names_find(&port->names, who->name);
+
+		if (name)
+			who->read_only = name->read_only;
+	}
+}
+
+unsigned int port_keys_changed(struct port *port, struct key_file *keys)
+{
+	unsigned int cnt = change_end_without_key(port, keys);
+	struct key_file was = *port->keys;
+
+	*port->keys = *keys;
+	*keys = was;
+	access_names_take(&port->names, port->keys);
+	change_take_rights(port);
+	return cnt + port_rules_changed(port);
+}
+
 unsigned int port_sessions(const struct port *port, struct port_session *ret,
 			   unsigned int max)
 {
@@ -267,7 +336,7 @@ unsigned int port_sessions(const struct port *port, struct port_session *ret,
 
 		if (nexus->over || cnt++ >= max)
 			continue;
-		ret[cnt - 1].addr = nexus->addr;
+		ret[cnt - 1].who = nexus->who;
 		ret[cnt - 1].negotiated = nexus->negotiated;
 		ret[cnt - 1].channels = nexus->channel_cnt;
 		ret[cnt - 1].volumes = nexus->view.cnt;
@@ -309,7 +378,7 @@ bool port_kick(struct port *port, const struct srp_port_id *initiator)
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
 		if (nexus->over ||
-		    !srp_port_id_equal(&nexus->initiator, initiator))
+		    !srp_port_id_equal(&nexus->who.port, initiator))
 			continue;
 		port_end_nexus(port, nexus,
 			       "the administrator has ended the session");

@@ -38,10 +38,16 @@ void port_volume_gone(struct port *port, struct volume *vol);
  */
 unsigned int port_rules_changed(struct port *port);
 
+/*
+ * For a target with keys: they are @keys from now on, and @keys are those of before. Ends the nexuses of names that have lost one, and what
+ * port_rules_changed() ends: a right of a key counts as one of a rule. Returns how many.
+ */
+unsigned int port_keys_changed(struct port *port, struct key_file *keys);
+
 /* One I_T nexus, for reports. */
 struct port_session {
 	char initiator[SRP_PORT_ID_TEXT_SIZE];
-	struct in6_addr addr; /* IPv4: mapped */
+	struct access_who who;
 	struct xp_negotiated negotiated;
 	unsigned int channels;
 	unsigned int volumes;	     /* that it sees */

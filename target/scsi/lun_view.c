@@ -8,13 +8,14 @@
 
 /* False: there is a volume with that LUN already. */
 static bool lun_view_add(struct lun_view *view, struct volume *vol,
-			 unsigned int lun, const struct access_rule *rule)
+			 unsigned int lun, const struct access_rule *rule,
+			 const struct access_who *who)
 {
 	if (view->vol[lun])
 		return false;
 	view->vol[lun] = vol;
-	view->read_only[lun] = rule->read_only;
-	view->principal[lun] = rule->principal;
+	view->read_only[lun] = rule->read_only || who->read_only;
+	view->principal[lun] = access_principal(rule, who);
 	view->cnt++;
 	return true;
 }
@@ -27,15 +28,15 @@ lun_view_rules(const struct volume *vol, const struct access_rules *of_target)
 
 void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		   const struct access_rules *of_target,
-		   const struct srp_port_id *port, const struct in6_addr *addr,
+		   const struct access_who *who,
 		   const struct volume **ret_hidden)
 {
 	memset(view, 0, sizeof(*view));
 	*ret_hidden = NULL;
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		struct volume *vol = luns->vol[i];
-		const struct access_rule *rule = access_rules_find(
-			lun_view_rules(vol, of_target), port, addr);
+		const struct access_rule *rule =
+			access_rules_find(lun_view_rules(vol, of_target), who);
 		unsigned int lun = vol->lun;
 
 		if (!rule)
@@ -44,55 +45,66 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 			lun = (unsigned int)rule->lun;
 		else
 			luns->seen[lun] = true;
-		if (!lun_view_add(view, vol, lun, rule))
+		if (!lun_view_add(view, vol, lun, rule, who))
 			*ret_hidden = vol;
 	}
 }
 
+/* Who is known on a volume. */
+struct lun_view_known {
+	const struct access_rules *rules;
+	const struct access_names *names;
+};
+
 /* For writers_follow(). */
-static bool lun_view_names(const void *rules, const uint8_t *principal)
+static bool lun_view_names(const void *known, const uint8_t *principal)
 {
-	return access_rules_name(rules, wire_get64(principal));
+	const struct lun_view_known *k = known;
+
+	return access_rules_name(k->rules, k->names, wire_get64(principal));
 }
 
 void lun_map_follow_rules(struct lun_map *luns,
-			  const struct access_rules *of_target)
+			  const struct access_rules *of_target,
+			  const struct access_names *names)
 {
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		struct volume *vol = luns->vol[i];
-		const struct access_rules *rules =
-			lun_view_rules(vol, of_target);
+		const struct lun_view_known known = {
+			.rules = lun_view_rules(vol, of_target),
+			.names = names,
+		};
 
-		unit_state_follow_rules(&vol->state, rules);
-		writers_follow(&vol->dev.writers, lun_view_names, rules);
+		unit_state_follow_rules(&vol->state, known.rules, names);
+		writers_follow(&vol->dev.writers, lun_view_names, &known);
 	}
 }
 
 uint64_t lun_map_principal(const struct lun_map *luns,
 			   const struct access_rules *of_target,
-			   const struct srp_port_id *port,
-			   const struct in6_addr *addr)
+			   const struct access_who *who)
 {
-	uint64_t one = access_rules_principal(of_target, port, addr);
+	uint64_t one = access_rules_principal(of_target, who);
 	uint64_t hash = hash_bytes(HASH_BEGIN, &one, sizeof(one));
 
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		if (!luns->vol[i]->allow.cnt)
 			continue;
-		one = access_rules_principal(&luns->vol[i]->allow, port, addr);
+		one = access_rules_principal(&luns->vol[i]->allow, who);
 		hash = hash_bytes(hash, &one, sizeof(one));
 	}
 	return hash;
 }
 
 bool lun_map_has_principals(const struct lun_map *luns,
-			    const struct access_rules *of_target)
+			    const struct access_rules *of_target,
+			    const struct access_names *names)
 {
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		if (luns->vol[i]->allow.cnt)
 			return true;
 	}
-	return of_target->cnt > 1;
+	return of_target->cnt > 1 || names->demanded;
 }
 
 /* Over the identities of the volumes, empty LUNs included, in the order of the

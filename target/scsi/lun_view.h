@@ -20,23 +20,24 @@ struct lun_view {
 };
 
 /*
- * Makes the view of the initiator port @port at @addr. @of_target: the rules
+ * Makes the view of @who. @of_target: the rules
  * for volumes without rules. If two volumes have the same LUN by the rules, the
  * initiator sees the first one; *ret_hidden is the other (or NULL). Marks the
  * LUNs as seen.
  */
 void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		   const struct access_rules *of_target,
-		   const struct srp_port_id *port, const struct in6_addr *addr,
+		   const struct access_who *who,
 		   const struct volume **ret_hidden);
 
 /*
- * Call this when rules have changed or volumes have come. Who holds a reservation, or must
+ * Call this when rules or keys have changed, or volumes have come. Who holds a reservation, or must
  * be told of lost writes, may be known by a rule that is gone: from then on, it is whoever
  * has the port identifier.
  */
 void lun_map_follow_rules(struct lun_map *luns,
-			  const struct access_rules *of_target);
+			  const struct access_rules *of_target,
+			  const struct access_names *names);
 
 /*
  * The principal of an initiator on this target: a digest of its principals by each list of
@@ -45,12 +46,12 @@ void lun_map_follow_rules(struct lun_map *luns,
  */
 uint64_t lun_map_principal(const struct lun_map *luns,
 			   const struct access_rules *of_target,
-			   const struct srp_port_id *port,
-			   const struct in6_addr *addr);
+			   const struct access_who *who);
 
-/* True if the rules know more than one principal. */
+/* True if the rules know more than one principal, or there are names. */
 bool lun_map_has_principals(const struct lun_map *luns,
-			    const struct access_rules *of_target);
+			    const struct access_rules *of_target,
+			    const struct access_names *names);
 
 /* A hash of the volumes and their LUNs; it differs if they have changed. */
 uint64_t lun_view_digest(const struct lun_view *view);

@@ -718,14 +718,16 @@ static bool unit_has_namesake(const struct scsi_pr *pr, uint16_t of)
 
 /* Returns whether there is another principal now. */
 static bool unit_follow_rules(struct scsi_pr *pr,
-			      const struct access_rules *rules)
+			      const struct access_rules *rules,
+			      const struct access_names *names)
 {
 	bool changed = false;
 
 	for (uint16_t i = 0; i < pr->cnt; i++) {
 		uint64_t *principal = &pr->regs[i].nexus.principal;
 
-		if (!*principal || access_rules_name(rules, *principal) ||
+		if (!*principal ||
+		    access_rules_name(rules, names, *principal) ||
 		    unit_has_namesake(pr, i))
 			continue;
 		*principal = 0;
@@ -742,15 +744,17 @@ static void unit_note_behind(struct unit_state *st)
 }
 
 void unit_state_follow_rules(struct unit_state *st,
-			     const struct access_rules *rules)
+			     const struct access_rules *rules,
+			     const struct access_names *names)
 {
 	pthread_mutex_lock(&st->lock);
-	if (unit_follow_rules(&st->pr, rules) |
-	    unit_follow_rules(&st->to_be.pr, rules))
+	if (unit_follow_rules(&st->pr, rules, names) |
+	    unit_follow_rules(&st->to_be.pr, rules, names))
 		unit_note_behind(st);
-	if (!access_rules_name(rules, st->reserved_by.principal))
+	if (!access_rules_name(rules, names, st->reserved_by.principal))
 		st->reserved_by.principal = 0;
-	st->pr_reserve = rules->cnt > 1 ? SCSI_PR_MAX / 4 : 0;
+	st->pr_reserve =
+		rules->cnt > 1 || names->demanded ? SCSI_PR_MAX / 4 : 0;
 	unit_state_pr_changed(st);
 	pthread_mutex_unlock(&st->lock);
 }

@@ -33,6 +33,7 @@
 #include "target/disk/journal.h"
 #include "target/scsi/state_file.h"
 
+struct access_names;
 struct access_rules;
 struct volume;
 struct lun_map;
@@ -212,13 +213,14 @@ void unit_state_save_again(struct volume *vol,
 			   void (*next)(struct unit_turn *turn, int err));
 
 /*
- * Forgets the principals of registrations and of RESERVE that none of @rules names, unless
- * another principal has registered with the same identifier. Then they stay, and fit nobody.
- * If there are several rules, a principal may have at most three quarters of all registrations.
+ * Forgets the principals of registrations and of RESERVE that none of @rules names, and that
+ * are none of @names, unless another principal has registered with the same identifier. Then
+ * they stay, and fit nobody. If there are several rules, or names, a principal may have at most three quarters of all registrations.
  * Thread: any.
  */
 void unit_state_follow_rules(struct unit_state *st,
-			     const struct access_rules *rules);
+			     const struct access_rules *rules,
+			     const struct access_names *names);
 
 /*
  * The principal of @nexus, which is at @at, is @principal from now on, and so is that of

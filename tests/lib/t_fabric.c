@@ -64,6 +64,7 @@ struct t_fabric {
 	uint32_t next_key;
 	uint16_t next_port;
 	struct in_addr from; /* address of connecting initiators */
+	const char *proved;  /* their name; NULL: none */
 	uint64_t rnr;
 	uint64_t refused;
 	uint64_t executed;
@@ -312,6 +313,11 @@ void t_fabric_come_from(struct t_fabric *hub, const char *addr)
 {
 	if (inet_pton(AF_INET, addr, &hub->from) != 1)
 		abort();
+}
+
+void t_fabric_prove(struct t_fabric *hub, const char *name)
+{
+	hub->proved = name;
 }
 
 /* ---- executing work requests ---- */
@@ -1032,6 +1038,8 @@ static void request(struct fake_listener *l, struct fake_chan *from)
 	xp_addr_text((struct sockaddr *)&l->addr, req->base.local,
 		     sizeof(req->base.local));
 	memcpy(req->base.peer, from->base.local, sizeof(req->base.peer));
+	req->base.proved = xp_of(from)->hub->proved;
+	req->base.encrypted = req->base.proved;
 	*(struct sockaddr_in *)&req->base.peer_addr = (struct sockaddr_in){
 		.sin_family = AF_INET,
 		.sin_addr = xp_of(from)->hub->from,

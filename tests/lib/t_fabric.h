@@ -74,6 +74,8 @@ unsigned int t_fabric_let_go(struct t_fabric *hub, unsigned int cnt);
 
 /* Connections from now on come from this address. */
 void t_fabric_come_from(struct t_fabric *hub, const char *addr);
+/* Connections from now on have proved this name; NULL: none. Borrowed. */
+void t_fabric_prove(struct t_fabric *hub, const char *name);
 
 /* ---- faults ---- */
 

@@ -108,7 +108,7 @@ struct nexus *t_port_nexus(const struct t_port *t, unsigned int who)
 		struct nexus *nexus = container_of(it, struct nexus, node);
 
 		if (!found && !nexus->over &&
-		    srp_port_id_equal(&nexus->initiator, &id))
+		    srp_port_id_equal(&nexus->who.port, &id))
 			found = nexus;
 	}
 	T_MUST(found);

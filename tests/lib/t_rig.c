@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/port/port_change.h"
+
 struct rig_chan {
 	struct t_ini ini;
 	struct list node; /* rig.chans */
@@ -70,6 +72,24 @@ static void open_peer(struct rig *rig)
 			 0);
 }
 
+static struct key_file parse_keys(const char *text)
+{
+	struct key_file keys;
+	struct error e;
+
+	assert_int_equal(key_file_parse(text, strlen(text), "k", &keys, &e), 0);
+	return keys;
+}
+
+void rig_take_keys(struct rig *rig, const char *text)
+{
+	struct key_file keys = parse_keys(text);
+
+	port_keys_changed(&rig->target.port, &keys);
+	key_file_free(&keys);
+	rig_settle(rig);
+}
+
 struct rig *rig_create(const struct rig_options *opt)
 {
 	static const struct rig_options defaults;
@@ -95,6 +115,10 @@ struct rig *rig_create(const struct rig_options *opt)
 	if (opt->allow)
 		assert_true(access_rules_add(&rig->target.port.allow,
 					     opt->allow, &e));
+	if (opt->keys) {
+		rig->keys = parse_keys(opt->keys);
+		rig->target.port.keys = &rig->keys;
+	}
 	rig->target.port.limits = opt->limits;
 	t_port_start(&rig->target, rig->target.worker_cnt);
 	open_peer(rig);
@@ -151,6 +175,7 @@ void rig_destroy(struct rig *rig)
 	xp_destroy(rig->peer_xp);
 	reactor_destroy(rig->peer_reactor);
 	free(rig->mem);
+	key_file_free(&rig->keys);
 	t_port_close_volumes(&rig->target);
 	t_port_close_workers(&rig->target);
 	t_fabric_destroy(rig->hub);

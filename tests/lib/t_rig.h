@@ -41,7 +41,8 @@ struct rig {
 	struct xp *peer_xp;
 	uint8_t *mem; /* of the initiators; registered for remote access */
 	struct xp_mr *mem_mr;
-	struct list chans; /* of the initiators */
+	struct list chans;    /* of the initiators */
+	struct key_file keys; /* of the target */
 };
 
 struct rig_options {
@@ -50,15 +51,19 @@ struct rig_options {
 	/* Rules of the target and of each volume; NULL: none. */
 	const char *allow;
 	const char *allow_lun[RIG_LUNS];
-	bool removable; /* the volumes are removable */
-	bool thin;	/* RIG_DISK can zero and deallocate */
-	bool shared;	/* two targets serve RIG_DISK, now this one */
+	const char *keys; /* as in a file; NULL: the target has none */
+	bool removable;	  /* the volumes are removable */
+	bool thin;	  /* RIG_DISK can zero and deallocate */
+	bool shared;	  /* two targets serve RIG_DISK, now this one */
 	struct port_limits limits; /* all zero: the defaults */
 };
 
 struct rig *rig_create(const struct rig_options *opt);
 /* Frees the channels, and stops the port. Fails if anything is left. */
 void rig_destroy(struct rig *rig);
+
+/* Changes the keys of the target. */
+void rig_take_keys(struct rig *rig, const char *keys);
 
 /* Runs all reactors until they are idle. */
 void rig_settle(struct rig *rig);

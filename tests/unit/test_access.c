@@ -62,17 +62,27 @@ static struct in6_addr addr_of(const char *text)
 	return access_addr(&sa);
 }
 
+/* Port 1, which has proved @name; NULL: none. */
+static struct access_who who_at(const char *addr, const char *name)
+{
+	struct access_who who = { .port = srp_port_id_make(0, 1),
+				  .addr = addr_of(addr) };
+
+	if (name)
+		snprintf(who.name, sizeof(who.name), "%s", name);
+	return who;
+}
+
 T_ROWS(rule_fits, rule_cases)
 {
 	const struct rule_case *row = *state;
-	struct srp_port_id port = srp_port_id_make(0, 1);
-	struct in6_addr addr = addr_of(row->addr);
+	struct access_who who = who_at(row->addr, /* name= */ NULL);
 	struct access_rules rules = { .cnt = 0 };
 	const struct access_rule *rule;
 	struct error e;
 
 	assert_true(access_rules_add(&rules, row->rule, &e));
-	rule = access_rules_find(&rules, &port, &addr);
+	rule = access_rules_find(&rules, &who);
 	assert_int_equal(rule != NULL, row->fits);
 	if (!rule)
 		return;
@@ -80,12 +90,62 @@ T_ROWS(rule_fits, rule_cases)
 	assert_int_equal(rule->lun, row->lun);
 }
 
+static const struct name_case {
+	const char *name;
+	const char *rule;
+	const char *proved;
+	bool with_keys; /* the target has some */
+	bool fits;
+} name_cases[] = {
+	{ "a name", "name:backup", "backup", true, true },
+	{ "a name with options", "name:backup:ro", "backup", true, true },
+	{ "another name", "name:backup", "backups", true, false },
+	{ "the beginning of a name", "name:backup", "back", true, false },
+	{ "a name in other letters", "name:backup", "Backup", true, false },
+	{ "every name", "name:*", "backup", true, true },
+	{ "no name, by name", "name:backup", NULL, true, false },
+	{ "no name, by every name", "name:*", NULL, true, false },
+	{ "no name, by every name, no keys", "name:*", NULL, false, false },
+	{ "no name, everybody", "all", NULL, true, false },
+	{ "no name, by port", ONE, NULL, true, false },
+	{ "no name, by address", "10.0.0.1", NULL, true, true },
+	{ "no name, by network", "10.0.0.0/8", NULL, true, true },
+	{ "no name, half of IPv4", "0.0.0.0/1", NULL, true, true },
+	{ "no keys, everybody", "all", NULL, false, true },
+	{ "no keys, by port", ONE, NULL, false, true },
+	{ "a name, everybody", "all", "backup", true, true },
+	{ "a name, by port", ONE, "backup", true, true },
+	{ "a name, by address", "10.0.0.1", "backup", true, true },
+	{ "a name, by another address", "10.0.0.2", "backup", true, false },
+	{ "a name, nobody", "none", "backup", true, false },
+};
+
+T_ROWS(rule_fits_a_name, name_cases)
+{
+	const struct name_case *row = *state;
+	struct access_who who = who_at("10.0.0.1", row->proved);
+	struct access_rules rules = { .cnt = 0 };
+	struct error e;
+
+	who.must_prove = row->with_keys;
+	assert_true(access_rules_add(&rules, row->rule, &e));
+	assert_int_equal(access_rules_find(&rules, &who) != NULL, row->fits);
+}
+
 static const struct bad_rule {
 	const char *name;
 	const char *rule;
 } bad_rules[] = {
 	{ "nothing", "" },
-	{ "a name", "somewhere" },
+	{ "a host name", "somewhere" },
+	{ "no name", "name:" },
+	{ "no name, and an option", "name::ro" },
+	{ "a part of names", "name:a*" },
+	{ "a name that no key can have", "name:a/b" },
+	{ "a name with a space", "name: a" },
+	{ "a name too long",
+	  "name:a234567890123456789012345678901234567890123456789012345678901234" },
+	{ "a name with an unknown option", "name:a:rw" },
 	{ "33 bits", "10.0.0.0/33" },
 	{ "no bits", "10.0.0.0/" },
 	{ "all of IPv4 without the word", "0.0.0.0/0" },
@@ -141,6 +201,14 @@ static const struct pair {
 	{ "somebody, and nobody", "10.0.0.1", "none", false },
 	{ "everybody, and nobody", "all", "none", false },
 	{ "nobody, and somebody after all", "none", "10.0.0.1", true },
+	{ "a name behind every name", "name:*", "name:a:ro", false },
+	{ "a name behind everybody", "all", "name:a:ro", false },
+	{ "every name behind everybody", "all", "name:*:ro", false },
+	{ "a name before every name", "name:a:ro", "name:*", true },
+	{ "two names", "name:a", "name:b:ro", true },
+	{ "every name behind a name", "name:a", "name:*:ro", true },
+	{ "a name behind an address", "10.0.0.1", "name:a:ro", true },
+	{ "an address behind every name", "name:*", "10.0.0.1:ro", true },
 };
 
 /* The first rule that fits counts: what is behind it would be taken in vain. */
@@ -197,6 +265,7 @@ static const struct principal_case {
 	const char *rules[2][2]; /* of each one */
 	const char *addr[2];
 	bool same;
+	const char *proved[2];
 } principal_cases[] = {
 	{ "two addresses of one network",
 	  { { "10.0.0.0/24" }, { "10.0.0.0/24" } },
@@ -230,23 +299,48 @@ static const struct principal_case {
 	  { { ONE }, { ONE } },
 	  { "10.0.0.1", "10.0.0.2" },
 	  true },
+	{ "a name by two addresses and two rules",
+	  { { "10.0.0.1", "name:a" }, { "10.0.0.1", "name:a" } },
+	  { "10.0.0.1", "10.0.0.2" },
+	  true,
+	  { "a", "a" } },
+	{ "a name that another rule lets in from now on",
+	  { { "name:a" }, { "all" } },
+	  { "10.0.0.1", "10.0.0.1" },
+	  true,
+	  { "a", "a" } },
+	{ "two names at one address",
+	  { { "10.0.0.1" }, { "10.0.0.1" } },
+	  { "10.0.0.1", "10.0.0.1" },
+	  false,
+	  { "a", "b" } },
+	{ "two names by one rule",
+	  { { "name:*" }, { "name:*" } },
+	  { "10.0.0.1", "10.0.0.1" },
+	  false,
+	  { "a", "b" } },
+	{ "a name, and none, at one address",
+	  { { "10.0.0.1" }, { "10.0.0.1" } },
+	  { "10.0.0.1", "10.0.0.1" },
+	  false,
+	  { "a", NULL } },
 	{ "a rule before that fits nobody here",
 	  { { "10.0.0.1" }, { "10.0.0.9", "10.0.0.1" } },
 	  { "10.0.0.1", "10.0.0.1" },
 	  true },
 };
 
-static uint64_t principal_of(const char *const rules[2], const char *addr)
+static uint64_t principal_of(const char *const rules[2], const char *addr,
+			     const char *proved)
 {
-	struct srp_port_id port = srp_port_id_make(0, 1);
-	struct in6_addr from = addr_of(addr);
+	struct access_who who = who_at(addr, proved);
 	struct access_rules list = { .cnt = 0 };
 	struct error e;
 	uint64_t principal;
 
 	for (int i = 0; i < 2 && rules[i]; i++)
 		assert_true(access_rules_add(&list, rules[i], &e));
-	principal = access_rules_principal(&list, &port, &from);
+	principal = access_rules_principal(&list, &who);
 	assert_true(principal);
 	return principal;
 }
@@ -255,18 +349,71 @@ T_ROWS(principal_is_the_rule_that_fits, principal_cases)
 {
 	const struct principal_case *row = *state;
 
-	assert_int_equal(principal_of(row->rules[0], row->addr[0]) ==
-				 principal_of(row->rules[1], row->addr[1]),
-			 row->same);
+	assert_int_equal(
+		principal_of(row->rules[0], row->addr[0], row->proved[0]) ==
+			principal_of(row->rules[1], row->addr[1],
+				     row->proved[1]),
+		row->same);
 }
 
 T_TEST(who_fits_no_rule_has_no_principal)
 {
-	struct srp_port_id port = srp_port_id_make(0, 1);
-	struct in6_addr addr = addr_of("10.0.0.1");
+	struct access_who who = who_at("10.0.0.1", "a");
 	struct access_rules rules = { .cnt = 0 };
 
-	assert_int_equal(access_rules_principal(&rules, &port, &addr), 0);
+	assert_int_equal(access_rules_principal(&rules, &who), 0);
+}
+
+#define KEY_1 "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define KEY_2 "010102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define KEY_3 "020102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+static const struct known_case {
+	const char *name;
+	const char *rule;
+	const char *keys; /* NULL: the target has none */
+	const char *addr;
+	const char *proved; /* of the one who is known or not */
+	bool known;
+} known_cases[] = {
+	{ "a name with a key", "name:*", "a " KEY_1, "10.0.0.1", "a", true },
+	{ "a name whose key is gone", "name:a", "b " KEY_1, "10.0.0.1", "a",
+	  false },
+	{ "a name, without keys", "name:a", NULL, "10.0.0.1", "a", false },
+	{ "an address", "10.0.0.1", NULL, "10.0.0.1", NULL, true },
+	{ "an address, with keys", "10.0.0.1", "a " KEY_1, "10.0.0.1", NULL,
+	  true },
+	{ "everybody", "all", NULL, "10.0.0.1", NULL, true },
+	{ "everybody, when names are demanded", "all", "a " KEY_1, "10.0.0.1",
+	  NULL, false },
+	{ "a port, when names are demanded", ONE, "a " KEY_1, "10.0.0.1", NULL,
+	  false },
+};
+
+/* What belongs to a principal that nobody can be any more belongs to whoever has the port
+ * identifier. */
+T_ROWS(principal_is_known, known_cases)
+{
+	const struct known_case *row = *state;
+	static struct access_names names;
+	struct access_rules rules = { .cnt = 0 };
+	struct access_who who = who_at(row->addr, row->proved);
+	struct key_file keys = { 0 };
+	struct error e;
+
+	memset(&names, 0, sizeof(names));
+	if (row->keys) {
+		assert_int_equal(key_file_parse(row->keys, strlen(row->keys),
+						"k", &keys, &e),
+				 0);
+		names.demanded = true;
+		access_names_take(&names, &keys);
+		key_file_free(&keys);
+	}
+	assert_true(access_rules_add(&rules, row->rule, &e));
+	assert_int_equal(access_rules_name(&rules, &names,
+					   access_principal(rules.rule, &who)),
+			 row->known);
 }
 
 /* ---- what the rules do ---- */
@@ -318,6 +465,104 @@ T_TEST(own_rules_replace_those_of_the_target)
 	assert_true(gets_in(rig, 1, "10.0.0.1"));
 	assert_true(gets_in(rig, 1, "10.0.0.2"));
 	assert_false(gets_in(rig, 1, "10.0.0.3"));
+	rig_destroy(rig);
+}
+
+/* ---- names ---- */
+
+static bool gets_in_as(struct rig *rig, const char *name, const char *addr)
+{
+	t_fabric_prove(rig->hub, name);
+	return gets_in(rig, 1, addr);
+}
+
+T_TEST(target_with_keys_lets_in_who_proves_a_name)
+{
+	struct rig_options opt = { .allow = "all", .keys = "a " KEY_1 };
+	struct rig *rig = rig_create(&opt);
+
+	assert_true(gets_in_as(rig, "a", "10.0.0.1"));
+	assert_false(gets_in_as(rig, NULL, "10.0.0.1"));
+	/* Its key was removed between the handshake and the login. */
+	assert_false(gets_in_as(rig, "b", "10.0.0.1"));
+	rig_destroy(rig);
+}
+
+T_TEST(rule_by_address_lets_in_without_a_key)
+{
+	struct rig_options opt = { .allow = "10.0.0.1", .keys = "a " KEY_1 };
+	struct rig *rig = rig_create(&opt);
+
+	assert_true(gets_in_as(rig, NULL, "10.0.0.1"));
+	assert_false(gets_in_as(rig, NULL, "10.0.0.2"));
+	assert_false(gets_in_as(rig, "a", "10.0.0.2"));
+	/* A name that is not known does not become an address. */
+	assert_false(gets_in_as(rig, "b", "10.0.0.1"));
+	rig_destroy(rig);
+}
+
+T_TEST(target_whose_keys_are_all_gone_lets_in_nobody)
+{
+	struct rig_options opt = { .allow = "all", .keys = "" };
+	struct rig *rig = rig_create(&opt);
+
+	assert_false(gets_in_as(rig, NULL, "10.0.0.1"));
+	rig_destroy(rig);
+}
+
+/* With its own name, a host cannot take another one's session. */
+T_TEST(port_identifier_of_another_name_is_no_use)
+{
+	struct rig_options opt = { .allow = "name:*",
+				   .keys = "a " KEY_1 "\nb " KEY_2 };
+	struct rig *rig = rig_create(&opt);
+	struct t_ini *victim;
+
+	t_fabric_prove(rig->hub, "a");
+	victim = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_expect_alive(victim);
+	t_fabric_prove(rig->hub, "b");
+	rig_expect_alive(rig_login(rig, 1, SRP_MULTICHAN_SINGLE));
+	assert_false(victim->closed);
+	t_fabric_prove(rig->hub, "a");
+	t_fabric_come_from(rig->hub, "10.0.0.9");
+	rig_expect_alive(rig_login(rig, 1, SRP_MULTICHAN_SINGLE));
+	assert_true(victim->closed);
+	rig_destroy(rig);
+}
+
+static const struct change_case {
+	const char *name;
+	const char *keys; /* from now on; at first, a and b have one each */
+	bool ends;	  /* the session of a */
+	bool comes_back;
+} change_cases[] = {
+	{ "the same", "b " KEY_2 "\na " KEY_1, false, true },
+	{ "a key of another name goes", "a " KEY_1, false, true },
+	{ "a name comes", "a " KEY_1 "\nb " KEY_2 "\nc " KEY_3, false, true },
+	{ "a newer key comes", "a " KEY_3 "\na " KEY_1 "\nb " KEY_2, false,
+	  true },
+	{ "its key is replaced", "a " KEY_3 "\nb " KEY_2, true, true },
+	{ "its key becomes another name's", "c " KEY_1 "\nb " KEY_2, true,
+	  false },
+	{ "its key goes", "b " KEY_2, true, false },
+	{ "all keys go", "", true, false },
+	{ "it may only read", "a " KEY_1 " ro\nb " KEY_2, true, true },
+};
+
+T_ROWS(session_ends_with_its_key, change_cases)
+{
+	const struct change_case *row = *state;
+	struct rig_options opt = { .allow = "all",
+				   .keys = "a " KEY_1 "\nb " KEY_2 };
+	struct rig *rig = rig_create(&opt);
+	struct t_ini *ch;
+
+	t_fabric_prove(rig->hub, "a");
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_take_keys(rig, row->keys);
+	assert_int_equal(ch->closed, row->ends);
+	assert_int_equal(gets_in_as(rig, "a", "10.0.0.1"), row->comes_back);
 	rig_destroy(rig);
 }
 
@@ -731,5 +976,26 @@ T_TEST(read_only_is_per_initiator)
 	assert_int_equal(rig->mem[2] & 0x80, 0);
 	rig_expect_status(one, extended_copy(one, ram, disk),
 			  SCSI_STATUS_CHECK_CONDITION);
+	rig_destroy(rig);
+}
+
+/* Of rules and keys, the lesser right counts. */
+T_TEST(read_only_is_a_right_of_a_key)
+{
+	struct rig_options opt = { .allow = "all", .keys = "a " KEY_1 " ro" };
+	struct rig *rig = rig_create(&opt);
+	struct rig_cmd w = rig_write(RIG_DISK, 7, 1);
+	struct srp_desc desc;
+	struct t_ini *ch;
+
+	t_fabric_prove(rig->hub, "a");
+	ch = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	rig_clear_ua(ch, 0, NULL);
+	desc = rig_desc(ch, 0, RIG_BLOCK);
+	w.out = (struct srp_data_args){ .format = SRP_DATA_DIRECT,
+					.descs = &desc,
+					.desc_cnt = 1 };
+	expect_sense(ch, rig_cmd(ch, &w), SCSI_KEY_DATA_PROTECT,
+		     SCSI_ASC_WRITE_PROTECTED);
 	rig_destroy(rig);
 }

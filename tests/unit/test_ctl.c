@@ -144,12 +144,15 @@ static const struct print_row {
 	  "{'total':5,'sessions':[{'initiator':'0x1','address':'a:1',"
 	  "'channels':2,'volumes':3,'negotiated':{'mtu':1024,'port_mtu':4096,"
 	  "'read_depth':16,'pkey':65535,'sl':3}},{'initiator':'0x2',"
-	  "'address':'b:2','channels':1,'volumes':2,'since_ms':1000,"
+	  "'address':'b:2','name':'backup','channels':1,'volumes':2,'since_ms':1000,"
 	  "'volume_names':['a','b']}],'host_names':{'b:2':'host'}}",
-	  "INITIATOR  ADDRESS     LOGIN                CHANNELS  VOLUMES  RDMA\n"
-	  "0x1        a:1         -                           2  3        MTU "
-	  "1024 of 4096, READ depth 16, P_Key 0xffff, SL 3\n"
-	  "0x2        b:2 (host)  1970-01-01 00:00:01         1  a,b      -\n"
+	  "INITIATOR  ADDRESS     NAME    LOGIN                CHANNELS  VOLUMES  RDMA
+	  "
+	  "0x1        a:1         -       -                           2  3        MTU "
+	  "1024 of 4096, READ depth 16, P_Key 0xffff, SL 3
+	  "
+	  "0x2        b:2 (host)  backup  1970-01-01 00:00:01         1  a,b      -
+	  "
 	  "and 3 more\n" },
 	{ "changes", ctl_print_changes,
 	  "{'changes':[{'action':'add','object':'volume disk'},"

@@ -164,10 +164,10 @@ static const struct refusal {
 	  "volume 'none'", "", "there is no volume of that name" },
 	/* SetAllow */
 	{ "a rule is one", "SetAllow", "{'rules': ['nobody!']}", "target",
-	  "allow", "'nobody!': a rule is an address" },
+	  "allow", "'nobody!': a rule is name:NAME" },
 	{ "a rule of a volume is one", "SetAllow",
 	  "{'rules': ['10.0.0.0/99'], 'volume': 'a'}", "volume 'a'", "allow",
-	  "'10.0.0.0/99': a rule is an address" },
+	  "'10.0.0.0/99': a rule is name:NAME" },
 	{ "rules are of a volume that is there", "SetAllow",
 	  "{'rules': [], 'volume': 'none'}", "volume 'none'", "",
 	  "there is no volume of that name" },
