@@ -118,6 +118,29 @@ static const struct option_row ctl_verb_rows[] = {
 		  "that would see other volumes, and wait until none of "
 		  "their commands is left. Their initiators may log in "
 		  "again. Without _RULE_, show the rules." },
+	{ .name = "key list",
+	  .help = "List the names that have keys (*--keys* of *rdma-target*(8)), "
+		  "the newest key of a name first. PRINT tells keys apart: it "
+		  "is the same for the same key, and tells nothing of it." },
+	{ .name = "key add",
+	  .value = "NAME [ro]",
+	  .help = "Give a name a key, which comes from standard input: in "
+		  "hexadecimal digits or base64, or as a line of a file of "
+		  "keys. *ro*: it may only read. Write the file, and let the "
+		  "target read it." },
+	{ .name = "key rotate",
+	  .value = "NAME",
+	  .help = "Give a name a newer key, from standard input. The key of "
+		  "before is good, too, until it is removed; an older one is "
+		  "removed." },
+	{ .name = "key remove",
+	  .value = "NAME [old]",
+	  .help = "Remove the keys of a name, or the older of two keys. End "
+		  "the sessions of that name; its initiators may log in again "
+		  "with a key that is left." },
+	{ .name = "key reload",
+	  .help = "Let the target read its file of keys again, after another "
+		  "program has changed it." },
 	{ .name = "listen add",
 	  .value = "URI",
 	  .help = "Listen on another address; _URI_ is that of *--listen* of "

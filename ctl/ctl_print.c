@@ -102,6 +102,28 @@ void ctl_print_ended(const json_t *out)
 		printf("%lld sessions end, as their volumes change\n", cnt);
 }
 
+void ctl_print_sessions_ended(const json_t *out)
+{
+	long long cnt = ctl_number(out, "ended");
+
+	if (cnt)
+		printf("%lld session%s end%s\n", cnt, cnt == 1 ? "" : "s",
+		       cnt == 1 ? "s" : "");
+}
+
+void ctl_print_keys(const json_t *out)
+{
+	const json_t *one;
+	size_t i;
+
+	printf("%-32s %-8s %s\n", "NAME", "PRINT", "RIGHTS");
+	json_array_foreach(json_object_get(out, "keys"), i, one)
+		printf("%-32s %-8s %s\n", ctl_field(one, "name"),
+		       ctl_field(one, "print"),
+		       json_is_true(json_object_get(one, "read_only")) ? "ro"
+								       : "rw");
+}
+
 void ctl_print_saved(const json_t *out)
 {
 	printf("saved to %s\n", ctl_field(out, "file"));

@@ -5,6 +5,9 @@
 
 #include <jansson.h>
 
+/* How many sessions a change has ended. */
+void ctl_print_sessions_ended(const json_t *out);
+void ctl_print_keys(const json_t *out);
 /* "config" of the answer, as a file may have it. */
 void ctl_print_config(const json_t *out);
 void ctl_print_changes(const json_t *out);

@@ -15,6 +15,7 @@
 #include "ctl/ctl_look.h"
 #include "ctl/ctl_options.h"
 #include "ctl/ctl_print.h"
+#include "ctl/ctl_keys.h"
 #include "ctl/ctl_text.h"
 #include "ctl/ctl_top.h"
 #include "config/config_json.h"
@@ -46,6 +47,9 @@ struct ctl_verb {
 	void (*print)(const json_t *out); /* NULL: nothing */
 	bool follows;			  /* there are several answers */
 	bool looks;			  /* as ctl_look.h */
+	/* Makes its own calls; NULL: the above. */
+	enum ctl_exit (*run)(const struct ctl_options *opt, char **arg,
+			     int cnt);
 };
 
 /* ---- parameters ---- */
@@ -281,7 +285,12 @@ static const struct ctl_verb ctl_verbs[] = {
 	{ "events", 0, 0, "FollowEvents", make_nothing, ctl_print_event,
 	  /* follows= */ true },
 	{ "metrics", 0, 0, "GetExposition", make_metrics, ctl_print_metrics },
-	{ "top", 0, 2, NULL, NULL, NULL },
+	{ "key list", 0, 0, "ListKeys", make_nothing, ctl_print_keys },
+	{ "key add", 1, 2, .run = ctl_key_add },
+	{ "key rotate", 1, 1, .run = ctl_key_rotate },
+	{ "key remove", 1, 2, .run = ctl_key_remove },
+	{ "key reload", 0, 0, .run = ctl_key_reload },
+	{ "top", 0, 2, .run = ctl_top },
 	{ "diff", 1, 1, "Diff", make_config, ctl_print_changes },
 	{ "apply", 1, 1, "Apply", make_config, ctl_print_changes },
 	{ "reload", 0, 0, "Reload", make_reload, ctl_print_changes },
@@ -707,10 +716,10 @@ static enum ctl_exit ctl_run(const struct ctl_verb *verb, struct ctl_args *a)
 	json_t *out;
 	json_t *in;
 
-	if (!strcmp(verb->name, "top"))
-		return ctl_top(a->opt, a->arg, a->cnt);
 	if (!strcmp(verb->name, "help"))
 		return ctl_help(a);
+	if (verb->run)
+		return verb->run(a->opt, a->arg, a->cnt);
 	if (!verb->method)
 		return ctl_check(a);
 	a->method = verb->method;
@@ -773,7 +782,7 @@ static bool ctl_check_texts(const struct ctl_verb *verb,
 static bool ctl_choose_target(const struct ctl_verb *verb,
 			      struct ctl_options *opt)
 {
-	bool asks = verb->method || !strcmp(verb->name, "top");
+	bool asks = verb->method || verb->run;
 	struct error e;
 
 	if (asks && !opt->control)

@@ -17,6 +17,7 @@
 #include "target/manage_apply.h"
 #include "target/manage_events.h"
 #include "target/manage_faults.h"
+#include "target/manage_keys.h"
 #include "target/manage_listen.h"
 #include "target/manage_medium.h"
 #include "target/manage_metrics.h"
@@ -640,6 +641,43 @@ static void method_remove_listener(struct control_call *c)
 	method_changed(c, good, &f, json_object());
 }
 
+static void method_list_keys(struct control_call *c)
+{
+	const struct manage *m = c->user;
+	struct access_names *names = calloc(1, sizeof(*names));
+	json_t *list = json_array();
+	struct manage_fault f;
+
+	if (!names)
+		manage_refuse(&f, "target", "keys", "out of memory");
+	if (!names || !manage_get_names(c->user, names, &f)) {
+		json_decref(list);
+		free(names);
+		method_refused(c, &f);
+		return;
+	}
+	for (unsigned int i = 0; i < names->cnt; i++)
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:b}", "name",
+					names->name[i].name, "print",
+					names->name[i].print, "read_only",
+					names->name[i].read_only));
+	free(names);
+	c->out = json_pack("{s:o, s:o}", "file",
+			   varlink_text(m->server->opt->keys_file), "keys",
+			   list);
+}
+
+static void method_reload_keys(struct control_call *c)
+{
+	unsigned int ended = 0;
+	struct manage_fault f;
+	bool good = manage_reload_keys(method_begin(c), c->given, &ended, &f);
+
+	method_end(c, good, &f, json_pack("{si}", "ended", (int)ended));
+	manage_await_sessions(c->user);
+}
+
 static void method_kick_session(struct control_call *c)
 {
 	struct manage_fault f;
@@ -827,6 +865,13 @@ static const struct control_method manage_methods[] = {
 		 "total: int",
 	  .help = "List the initiators that are logged in",
 	  .run = method_list_sessions },
+	{ .name = "ListKeys",
+	  .in = "",
+	  .out = "file: string, keys: [](name: string, print: string, "
+		 "read_only: bool)",
+	  .help = "List the names that keys can prove, the newest key of each "
+		  "first; print tells keys apart, and tells nothing of them",
+	  .run = method_list_keys },
 	{ .name = "FollowEvents",
 	  .in = "",
 	  .out = "event: string, time_ms: int, level: string, text: string, "
@@ -941,6 +986,14 @@ static const struct control_method manage_methods[] = {
 	  .help = "Listen on an address no more; sessions go on",
 	  .changes = true,
 	  .run = method_remove_listener },
+	{ .name = "ReloadKeys",
+	  .in = "",
+	  .out = "ended: int",
+	  .help = "Read the file of --keys again, by a descriptor that GiveFile "
+		  "has handed over, and end the sessions of names that have "
+		  "lost a key",
+	  .changes = true,
+	  .run = method_reload_keys },
 	{ .name = "KickSession",
 	  .in = "initiator: string",
 	  .out = "",

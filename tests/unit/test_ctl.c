@@ -154,6 +154,13 @@ static const struct print_row {
 	  "0x2        b:2 (host)  backup  1970-01-01 00:00:01         1  a,b      -
 	  "
 	  "and 3 more\n" },
+	{ "keys", ctl_print_keys,
+	  "{'file':'/k','keys':[{'name':'backup','print':'0a1b2c3d',"
+	  "'read_only':false},{'name':'web','print':'72e85482',"
+	  "'read_only':true}]}",
+	  "NAME                             PRINT    RIGHTS\n"
+	  "backup                           0a1b2c3d rw\n"
+	  "web                              72e85482 ro\n" },
 	{ "changes", ctl_print_changes,
 	  "{'changes':[{'action':'add','object':'volume disk'},"
 	  "{'action':'change','object':'volume disk','field':'size','from':1,"
