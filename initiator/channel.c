@@ -559,6 +559,7 @@ int ini_channel_open(struct xp *xp, const struct ini_channel_params *p,
 		.pdata_len = sizeof(pdata),
 		.timeout_ms = p->timeout_ms,
 		.route = p->route,
+		.key = p->key,
 	};
 	int err;
 

@@ -101,6 +101,7 @@ struct ini_channel_params {
 	const struct sockaddr *addr;
 	socklen_t addr_len;
 	const struct xp_route *route; /* what the URI demands */
+	const struct xp_key *key;     /* NULL: plain */
 	struct srp_login_req login;
 	unsigned int depth; /* slots */
 	/* The first generation of the tags of the slots. It differs from that of

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "initiator/key.h"
 #include "initiator/session.h"
 #include "protocol/srp_iu.h"
 
@@ -31,6 +32,20 @@ static bool is_first_time(const struct srpi_session *s)
 
 static const struct ini_channel_events events;
 
+/* The target did not know the key: the file may have a newer one by now. */
+static void link_renew_key(struct srpi_session *s)
+{
+	int err = s->login_why.err;
+	struct xp_key *key;
+	struct error ignored;
+
+	if (!s->key || (err != -ENOKEY && err != -EKEYREJECTED) ||
+	    ini_key_read(s->uri.key, &key, &ignored))
+		return;
+	ini_key_free(s->key);
+	s->key = key;
+}
+
 static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
 			unsigned int timeout_ms, struct error *e)
 {
@@ -39,6 +54,7 @@ static int open_channel(struct srpi_session *s, enum srp_multichan multichan,
 		.addr = addr->ai_addr,
 		.addr_len = addr->ai_addrlen,
 		.route = &s->uri.route,
+		.key = s->key,
 		.login = {
 			.it_iu_len = s->options.no_immediate_data
 					     ? SRP_CMD_SIZE + SRP_INDIRECT_HDR +
@@ -376,7 +392,10 @@ int ini_link_begin(struct srpi_session *s, struct error *e)
 	unsigned int timeout_ms = is_first_time(s)
 					  ? s->options.timeout_ms
 					  : ini_reconnect_login_timeout(s);
-	int err = open_channel(s, SRP_MULTICHAN_SINGLE, timeout_ms, e);
+	int err;
+
+	link_renew_key(s);
+	err = open_channel(s, SRP_MULTICHAN_SINGLE, timeout_ms, e);
 
 	if (!err)
 		s->link = INI_LINK_LOGIN;

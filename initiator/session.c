@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "initiator/key.h"
+
 /* The one function that changes the state. */
 void ini_session_enter(struct srpi_session *s, enum srpi_state state,
 		       const struct error *why)
@@ -39,6 +41,7 @@ static void session_free(struct srpi_session *s)
 	free(s->zeroes);
 	ini_volumes_free(s);
 	ini_paths_free(s);
+	ini_key_free(s->key);
 	s->ctx->sessions--;
 	free(s);
 }
@@ -165,7 +168,15 @@ void srpi_port_of_identity(const char *identity, char ret_port[SRPI_PORT_SIZE])
 	srp_port_id_format(&port, ret_port);
 }
 
-/* Checks the arguments of the caller. After an error, the addresses must be
+static int ini_session_read_key(struct srpi_session *s, struct error *e)
+{
+	if (s->uri.tls && !s->uri.key[0])
+		return error_set(e, -EINVAL, "%s needs a key: ?key=FILE",
+				 xp_kind_traits(s->uri.kind)->tls_scheme);
+	return s->uri.key[0] ? ini_key_read(s->uri.key, &s->key, e) : 0;
+}
+
+/* Checks the arguments of the caller. After an error, the addresses and the key must be
  * freed. */
 static int ini_session_check(struct srpi_session *s, const char *uri,
 			     const struct srpi_options *options,
@@ -181,7 +192,8 @@ static int ini_session_check(struct srpi_session *s, const char *uri,
 	fault = srpi_timeouts_fault(&s->options);
 	if (fault)
 		return error_set(e, -EINVAL, "%s", fault);
-	return ini_paths_resolve(s, e);
+	err = ini_session_read_key(s, e);
+	return err ? err : ini_paths_resolve(s, e);
 }
 
 int srpi_connect(struct srpi_ctx *ctx, const char *uri,
@@ -202,6 +214,7 @@ int srpi_connect(struct srpi_ctx *ctx, const char *uri,
 	if (ini_session_check(s, uri, options, &why) ||
 	    choose_initiator(s, &why)) {
 		ini_paths_free(s);
+		ini_key_free(s->key);
 		free(s);
 		return ini_error_give(e, &why);
 	}

@@ -7,6 +7,7 @@
  *
  *   session.c       begin, states, end
  *   path.c          the addresses: their states, and which one is next
+ *   key.c           what proves its name
  *   purpose.c       a port identifier that outlives the program
  *   connect.c       the first login: address and transport
  *   link.c          the channels: logins, discovery, end
@@ -246,6 +247,7 @@ struct srpi_session {
 	struct xp_uri uri;
 	struct srpi_options options;
 	struct srp_port_id initiator;
+	struct xp_key *key; /* what proves our name; NULL: none */
 	struct ini_purpose purpose;
 
 	struct ini_paths paths;

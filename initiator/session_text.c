@@ -131,6 +131,12 @@ static const struct login_hint {
 	{ -ENETUNREACH, "no route to that address",
 	  "check the address and the routes (ip route)",
 	  "check the address and the routes (ip route)" },
+	{ -ENOKEY, NULL, "rdma-ctl key list shows the names that it knows",
+	  "" },
+	{ -EKEYREJECTED, NULL,
+	  "rdma-doctor shows the print of this one, rdma-ctl key list those of "
+	  "the target",
+	  "" },
 	{ -ENODEV, NULL, "srp+rdma:// asks for RDMA",
 	  "see rdma-doctor; srp+tcp:// does without RDMA" },
 	{ -EISCONN, NULL, "",
@@ -175,6 +181,9 @@ static const struct login_hint *login_find_hint(const struct srpi_session *s,
 						   .try_rdma = "" };
 
 	/* After a lost connection, error_login_failed() has other reasons. */
+	/* With a key, the transport says that it has met no TLS. */
+	if (err == -ENOPROTOOPT && s->key)
+		return &unknown;
 	if (err == -ETIMEDOUT && !s->reconnect.up_us &&
 	    login_is_connected(s, ch))
 		return &login_unanswered;

@@ -286,17 +286,19 @@ const char *srpi_timeouts_fault(const struct srpi_options *options);
 /*
  * srpi_connect() - log in to the target of @uri and find its volumes
  * @uri:  srp://HOST[:PORT][,HOST[:PORT]]...[/VOLUME][?id_ext=..&ioc_guid=..
- *	  &initiator=..]; srp+rdma:// and srp+tcp:// force the transport. VOLUME
+ *	  &initiator=..]; srp+rdma:// and srp+tcp:// force the transport, and
+ *	  srp+tls:// encrypts, which needs &key=FILE (rdma-fuse(8), KEYS). VOLUME
  *	  is for the caller (srpi_volume_find()); all volumes are found. Several
  *	  addresses: see "paths" below.
  * @done: called once, unless srpi_connect() fails: e->err is 0 when the
  *	  session is RUNNING; otherwise it is CLOSED and must be freed with
  *	  srpi_close() all the same.
  *
- * A host name is resolved before this returns, which may block. @uri, @options and
+ * A host name is resolved, and the key is read, before this returns, which may block. @uri, @options and
  * the texts of the options are borrowed for the call.
  * Return: 0, or a negative errno, and then there is no session: -EINVAL for a
  *   wrong URI or option, -EHOSTUNREACH for a host without an address, -ENOMEM,
+ *   -ENOKEY or another reason why there is no key,
  *   -EADDRINUSE if another session has the identifier of the URI (purpose).
  */
 int srpi_connect(struct srpi_ctx *ctx, const char *uri,

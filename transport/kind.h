@@ -30,6 +30,8 @@ enum xp_kind {
 struct xp_traits {
 	const char *name;   /* "RDMA (verbs)", "TCP" */
 	const char *scheme; /* of a URI that demands it: "srp+rdma", "srp+tcp" */
+	const char *
+		tls_scheme; /* that demands TLS, too: "srp+tls"; NULL: it has none */
 	const char *fabric; /* "RDMA", "TCP" */
 	/* It runs on RDMA devices: without a device, it reaches nothing. Registered
 	 * memory counts for RLIMIT_MEMLOCK. */

@@ -64,16 +64,30 @@ static bool uri_is_unreserved(char c)
 	       c == '~';
 }
 
-/* "srp, srp+rdma or srp+tcp", at most @len bytes with the NUL */
+/* "srp, srp+rdma, srp+tcp or srp+tls", at most @len bytes with the NUL */
 static const char *uri_schemes(char *buf, size_t len)
 {
 	size_t used = (size_t)snprintf(buf, len, "srp");
+	const char *tls = NULL;
 
-	for (unsigned int k = 0; k < XP_KINDS && used < len; k++)
-		used += (size_t)snprintf(buf + used, len - used, "%s%s",
-					 k + 1 < XP_KINDS ? ", " : " or ",
+	for (unsigned int k = 0; k < XP_KINDS && used < len; k++) {
+		used += (size_t)snprintf(buf + used, len - used, ", %s",
 					 xp_kind_scheme(k));
+		if (xp_kind_traits(k)->tls_scheme)
+			tls = xp_kind_traits(k)->tls_scheme;
+	}
+	if (tls && used < len)
+		snprintf(buf + used, len - used, " or %s", tls);
 	return buf;
+}
+
+/* *ret_tls: @s demands TLS. */
+static bool uri_scheme_is(struct uri_span s, enum xp_kind kind, bool *ret_tls)
+{
+	const char *tls = xp_kind_traits(kind)->tls_scheme;
+
+	*ret_tls = tls && uri_span_is(s, tls);
+	return *ret_tls || uri_span_is(s, xp_kind_scheme(kind));
 }
 
 /* Takes "SCHEME://" off @text, when it begins with one. */
@@ -86,7 +100,7 @@ static int uri_parse_scheme(struct uri_parser *ps, const char **text)
 	if (strncmp(s.p + s.len, "://", 3) != 0)
 		return 0;
 	for (unsigned int k = 0; k < XP_KINDS && !known; k++) {
-		known = uri_span_is(s, xp_kind_scheme(k));
+		known = uri_scheme_is(s, k, &ps->uri.tls);
 		ps->uri.forced = known;
 		ps->uri.kind = known ? (enum xp_kind)k : XP_KIND_FIRST;
 	}
@@ -298,8 +312,9 @@ static int uri_take_char(struct uri_span *s)
 	return c;
 }
 
-/* The volume's name becomes a file name: no slash, no NUL. */
-static int uri_parse_volume(struct uri_parser *ps, struct uri_span s)
+/* Decodes @s, the @what of the URI, to @ret of @size bytes. @slash: it may have some. */
+static int uri_decode(struct uri_parser *ps, const char *what,
+		      struct uri_span s, bool slash, char *ret, size_t size)
 {
 	const struct uri_span whole = s;
 	size_t n = 0;
@@ -309,22 +324,29 @@ static int uri_parse_volume(struct uri_parser *ps, struct uri_span s)
 
 		if (c < 0)
 			return error_set(ps->e, -EINVAL,
-					 "volume '%.*s' has a broken %% code",
+					 "%s '%.*s' has a broken %% code", what,
 					 SPAN_ARG(whole));
-		if (!c || c == '/')
+		if (!c || (c == '/' && !slash))
 			return error_set(ps->e, -EINVAL,
-					 "volume '%.*s' has a %s in its name",
+					 "%s '%.*s' has a %s in its name", what,
 					 SPAN_ARG(whole),
 					 c ? "slash" : "zero byte");
-		if (n + 1 == sizeof(ps->uri.volume))
+		if (n + 1 == size)
 			return error_set(
 				ps->e, -EINVAL,
-				"volume '%.*s...' is longer than %zu bytes",
+				"%s '%.*s...' is longer than %zu bytes", what,
 				SPAN_ARG(whole), n);
-		ps->uri.volume[n++] = (char)c;
+		ret[n++] = (char)c;
 	}
-	ps->uri.volume[n] = '\0';
+	ret[n] = '\0';
 	return 0;
+}
+
+/* The volume's name becomes a file name: no slash, no NUL. */
+static int uri_parse_volume(struct uri_parser *ps, struct uri_span s)
+{
+	return uri_decode(ps, "volume", s, /* slash= */ false, ps->uri.volume,
+			  sizeof(ps->uri.volume));
 }
 
 /* ---- the query ---- */
@@ -496,6 +518,36 @@ static int uri_parse_ack_timeout(struct uri_parser *ps, struct uri_span value)
 				&ps->uri.route.ack_timeout);
 }
 
+/* Nothing secret: where the key is. */
+static int uri_parse_key(struct uri_parser *ps, struct uri_span value)
+{
+	int err = uri_decode(ps, "key", value, /* slash= */ true, ps->uri.key,
+			     sizeof(ps->uri.key));
+
+	return err || ps->uri.key[0]
+		       ? err
+		       : error_set(ps->e, -EINVAL, "key '' names no file");
+}
+
+/* A key chooses the transport, or contradicts the scheme, as those of the route do. */
+static int uri_check_tls(struct uri_parser *ps)
+{
+	enum xp_kind kind = ps->uri.forced ? ps->uri.kind : XP_KIND_FIRST;
+
+	if (!ps->uri.key[0])
+		return 0;
+	while (!ps->uri.forced && !xp_kind_traits(kind)->tls_scheme)
+		kind++;
+	if (!xp_kind_traits(kind)->tls_scheme)
+		return error_set(ps->e, -EINVAL,
+				 "option 'key' needs TCP: %s has no TLS",
+				 xp_kind_name(kind));
+	ps->uri.kind = kind;
+	ps->uri.forced = true;
+	ps->uri.tls = true;
+	return 0;
+}
+
 /* A key of the route chooses the transport, or contradicts the scheme. */
 static int uri_check_route(struct uri_parser *ps)
 {
@@ -529,6 +581,7 @@ static const struct uri_key {
 	{ "sl", uri_parse_sl },
 	{ "tos", uri_parse_tos },
 	{ "ack-timeout", uri_parse_ack_timeout },
+	{ "key", uri_parse_key },
 };
 
 static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
@@ -553,7 +606,7 @@ static int uri_parse_option(struct uri_parser *ps, struct uri_span s)
 	}
 	return error_set(ps->e, -EINVAL,
 			 "option '%.*s' is not id_ext, ioc_guid, initiator, "
-			 "source, gid, pkey, sl, tos or ack-timeout",
+			 "source, gid, pkey, sl, tos, ack-timeout or key",
 			 SPAN_ARG(key));
 }
 
@@ -579,7 +632,7 @@ static int uri_parse_query(struct uri_parser *ps, struct uri_span s)
 			srp_port_id_make(ps->has_ext ? ps->ext : ps->guid,
 					 ps->has_guid ? ps->guid : ps->ext);
 	}
-	return uri_check_route(ps);
+	return uri_check_route(ps) ? -EINVAL : uri_check_tls(ps);
 }
 
 /* All that follows the scheme. */
@@ -668,17 +721,24 @@ static void uri_put_host(struct uri_out *o, const char *host)
 		uri_put_char(o, ']');
 }
 
+/* @also: characters that are not encoded, besides those of a name. */
+static void uri_put_encoded(struct uri_out *o, const char *text,
+			    const char *also)
+{
+	for (; *text; text++) {
+		if (uri_is_unreserved(*text) || strchr(also, *text))
+			uri_put_char(o, *text);
+		else
+			uri_print(o, "%%%02X", (unsigned char)*text);
+	}
+}
+
 static void uri_put_volume(struct uri_out *o, const char *name)
 {
 	if (!*name)
 		return;
 	uri_put_char(o, '/');
-	for (; *name; name++) {
-		if (uri_is_unreserved(*name))
-			uri_put_char(o, *name);
-		else
-			uri_print(o, "%%%02X", (unsigned char)*name);
-	}
+	uri_put_encoded(o, name, "");
 }
 
 /* "?KEY=", or "&KEY=" after another one. */
@@ -735,19 +795,32 @@ static void uri_put_options(struct uri_out *o, const struct xp_uri *uri)
 		uri_put_text(o, srp_port_id_format(&uri->initiator, text));
 	}
 	uri_put_route(o, &some, &uri->route);
+	if (*uri->key) {
+		uri_put_key(o, &some, "key");
+		uri_put_encoded(o, uri->key, "/:");
+	}
+}
+
+/* Of a URI that demands a transport, or none. */
+static const char *uri_scheme(const struct xp_uri *uri)
+{
+	if (uri->tls)
+		return xp_kind_traits(uri->kind)->tls_scheme;
+	return uri->forced ? xp_kind_scheme(uri->kind) : "srp";
 }
 
 bool xp_uri_same_address(const struct xp_uri *one, const struct xp_uri *two)
 {
 	return one->kind == two->kind && one->forced == two->forced &&
-	       one->port == two->port && !strcmp(one->host, two->host);
+	       one->tls == two->tls && one->port == two->port &&
+	       !strcmp(one->host, two->host);
 }
 
 int xp_uri_format(const struct xp_uri *uri, char *buf, size_t size)
 {
 	struct uri_out o = { .buf = buf, .size = size };
 
-	uri_put_text(&o, uri->forced ? xp_kind_scheme(uri->kind) : "srp");
+	uri_put_text(&o, uri_scheme(uri));
 	uri_put_text(&o, "://");
 	uri_put_host(&o, uri->host);
 	uri_print(&o, ":%u", uri->port);

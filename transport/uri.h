@@ -5,14 +5,16 @@
  *   srp://HOST[:PORT][,HOST[:PORT]]...[/VOLUME][?KEY=VALUE[&KEY=VALUE]...]
  *
  * With the scheme srp, or without a scheme, the program chooses the transport; the
- * scheme of a transport (srp+rdma, srp+tcp) demands that one. HOST is a name, an
+ * scheme of a transport (srp+rdma, srp+tcp) demands that one, and srp+tls demands TLS. HOST is a name, an
  * IPv4 address, or an IPv6 address in brackets. A link-local address has %SCOPE, or
  * %25SCOPE (RFC 6874). Several addresses lead to the same volumes, of one target
  * or of several targets that serve one store in turn. VOLUME is percent-decoded.
  * Keys: id_ext and ioc_guid (hexadecimal) are the target port identifier; if only
  * one is given, it is the value of both. initiator has 32 hexadecimal digits.
  * source, gid, pkey, sl, tos and ack-timeout are demands on the route (route.h). All but
- * source also demand a transport that has them, as its scheme does.
+ * source also demand a transport that has them, as its scheme does. key names the file, or by
+ * keyring:DESCRIPTION the key of the kernel, by which this side proves its name; it
+ * demands TLS, too. It is percent-decoded, as VOLUME is.
  *
  * Thread: any. Nothing here resolves names.
  */
@@ -30,7 +32,8 @@
 
 #define XP_URI_PORT	 5555 /* SRP has no assigned number; blktests' own */
 #define XP_URI_HOST_SIZE 256
-#define XP_URI_TEXT_SIZE 3520 /* holds every formatted xp_uri */
+#define XP_URI_TEXT_SIZE 4320 /* holds every formatted xp_uri */
+#define XP_URI_KEY_SIZE	 256
 
 /* What a URI may name. */
 #define XP_URI_ADDRESSES_MAX 8
@@ -49,6 +52,8 @@ struct xp_uri {
 	unsigned int more_cnt;
 	char volume[256]; /* empty: none named */
 	bool forced; /* the scheme or a key of the route demands the transport */
+	bool tls;    /* the scheme or a key demands TLS */
+	char key[XP_URI_KEY_SIZE]; /* "": none named */
 	bool has_target;
 	struct srp_port_id target; /* all zero unless has_target */
 	bool has_initiator;

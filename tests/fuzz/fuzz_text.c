@@ -27,6 +27,7 @@ static void check_same(const struct xp_uri *a, const struct xp_uri *b)
 	FUZZ_CLAIM(a->forced == b->forced && a->kind == b->kind &&
 		   a->port == b->port);
 	FUZZ_CLAIM(!strcmp(a->host, b->host) && !strcmp(a->volume, b->volume));
+	FUZZ_CLAIM(a->tls == b->tls && !strcmp(a->key, b->key));
 	FUZZ_CLAIM(a->more_cnt == b->more_cnt);
 	for (unsigned int i = 0; i < a->more_cnt; i++)
 		FUZZ_CLAIM(!strcmp(a->more[i].host, b->more[i].host) &&
@@ -55,6 +56,7 @@ static void uri(const char *text)
 	FUZZ_CLAIM(is_terminated(uri.host, sizeof(uri.host)) && *uri.host);
 	FUZZ_CLAIM(uri.more_cnt < XP_URI_ADDRESSES_MAX);
 	FUZZ_CLAIM(is_terminated(uri.volume, sizeof(uri.volume)));
+	FUZZ_CLAIM(is_terminated(uri.key, sizeof(uri.key)));
 	len = xp_uri_format(&uri, again_text, sizeof(again_text));
 	FUZZ_CLAIM(len > 0 && strlen(again_text) == (size_t)len);
 	FUZZ_CLAIM(xp_uri_format(&uri, again_text, (size_t)len) == -ENOSPC);

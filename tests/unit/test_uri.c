@@ -14,7 +14,7 @@
 /* Ends of messages. */
 #define KEYS                                                   \
 	"id_ext, ioc_guid, initiator, source, gid, pkey, sl, " \
-	"tos or ack-timeout"
+	"tos, ack-timeout or key"
 #define ADDRESS	  "the IP address of an interface"
 #define RDMA_ONLY "needs RDMA: TCP has no GIDs, P_Keys and service levels"
 
@@ -46,6 +46,7 @@ static const struct good_row {
 	{ "verbs only", "srp+rdma://host:1", ONLY(XP_VERBS), "host", 1, "" },
 	{ "TCP only", "srp+tcp://host:65535/v", ONLY(XP_TCP), "host", 65535,
 	  "v" },
+	{ "TLS only", "srp+tls://host:1/v", ONLY(XP_TCP), "host", 1, "v" },
 	{ "scheme in capitals", "SRP+TCP://host:1", ONLY(XP_TCP), "host", 1, "",
 	  "srp+tcp://host:1" },
 	{ "name with dots and dashes", "srp://a-b.example_1.org:5555", ANY,
@@ -127,11 +128,11 @@ static const struct bad_row {
 	{ "a file name", "/dev/sda", "no host is named" },
 	{ "empty brackets", "srp://[]:1", "no host is named" },
 	{ "another scheme", "http://h/",
-	  "scheme 'http' is not srp, srp+rdma or srp+tcp" },
+	  "scheme 'http' is not srp, srp+rdma, srp+tcp or srp+tls" },
 	{ "nearly a scheme", "srp+udp://h/",
-	  "scheme 'srp+udp' is not srp, srp+rdma or srp+tcp" },
+	  "scheme 'srp+udp' is not srp, srp+rdma, srp+tcp or srp+tls" },
 	{ "no scheme before ://", "://h",
-	  "scheme '' is not srp, srp+rdma or srp+tcp" },
+	  "scheme '' is not srp, srp+rdma, srp+tcp or srp+tls" },
 	{ "port too large", "srp://h:99999",
 	  "port '99999' is not between 1 and 65535" },
 	{ "port one too large", "srp://h:65536",
@@ -239,6 +240,21 @@ static const struct bad_row {
 	{ "P_Key over TCP", "srp+tcp://h?pkey=1", "option 'pkey' " RDMA_ONLY },
 	{ "service level over TCP", "srp+tcp://h?sl=1",
 	  "option 'sl' " RDMA_ONLY },
+	{ "key over RDMA", "srp+rdma://h?key=/k",
+	  "option 'key' needs TCP: RDMA (verbs) has no TLS" },
+	{ "key and a P_Key", "h?key=/k&pkey=1",
+	  "option 'key' needs TCP: RDMA (verbs) has no TLS" },
+	{ "P_Key with TLS", "srp+tls://h?pkey=1", "option 'pkey' " RDMA_ONLY },
+	{ "key empty", "h?key=", "key '' names no file" },
+	{ "key with a zero byte", "h?key=/a%00",
+	  "key '/a%00' has a zero byte "
+	  "in its name" },
+	{ "key with a broken code", "h?key=/a%0",
+	  "key '/a%0' has a broken % "
+	  "code" },
+	{ "key twice", "h?key=/a&key=/b", "option 'key' is given twice" },
+	{ "key too long", "h?key=" X255 "x",
+	  "key '" X64 "...' is longer than 255 bytes" },
 	{ "option without a value", "srp://h?id_ext",
 	  "option 'id_ext' has no value" },
 	{ "option with an empty value",
@@ -287,6 +303,41 @@ T_ROWS(bad, bad_rows)
 	assert_string_equal(e.text, r->msg);
 	assert_int_equal(uri.port, 77);
 	assert_int_equal(xp_uri_parse(r->text, &uri, NULL), -EINVAL);
+}
+
+static const struct key_row {
+	const char *name;
+	const char *text;
+	const char *key;
+	const char *canonical;
+} key_rows[] = {
+	{ "a file", "srp+tls://h:1/v?key=/etc/rdma-block/key",
+	  "/etc/rdma-block/key", "srp+tls://h:1/v?key=/etc/rdma-block/key" },
+	{ "a key demands TLS", "h:1?key=/k", "/k", "srp+tls://h:1?key=/k" },
+	{ "over TCP, too", "srp+tcp://h:1?key=/k", "/k",
+	  "srp+tls://h:1?key=/k" },
+	{ "a key of the kernel", "h:1?key=keyring:backup", "keyring:backup",
+	  "srp+tls://h:1?key=keyring:backup" },
+	{ "encoded", "h:1?key=/a%26b%20c%25&source=10.0.0.1", "/a&b c%",
+	  "srp+tls://h:1?source=10.0.0.1&key=/a%26b%20c%25" },
+	{ "the longest", "h:1?key=" X255, X255, "srp+tls://h:1?key=" X255 },
+};
+
+T_ROWS(key, key_rows)
+{
+	const struct key_row *r = *state;
+	struct error e = { 0 };
+	char text[XP_URI_TEXT_SIZE];
+	struct xp_uri uri, again;
+
+	assert_int_equal(xp_uri_parse(r->text, &uri, &e), 0);
+	assert_true(uri.tls && uri.forced);
+	assert_int_equal(uri.kind, XP_TCP);
+	assert_string_equal(uri.key, r->key);
+	assert_true(xp_uri_format(&uri, text, sizeof(text)) > 0);
+	assert_string_equal(text, r->canonical);
+	assert_int_equal(xp_uri_parse(text, &again, &e), 0);
+	assert_memory_equal(&again, &uri, sizeof(uri));
 }
 
 static const struct option_row {
