@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/key_file.h"
 #include "doctor/counters.h"
 #include "doctor/measure.h"
 #include "doctor/way.h"
 #include "initiator/exchange.h"
+#include "initiator/key.h"
 #include "transport/kind.h"
 #include "transport/xport.h"
 
@@ -130,32 +132,45 @@ static bool login_is_unroutable(int err)
 static const struct login_fault {
 	int err;
 	bool needs_device; /* of the transport */
+	bool has_key;	   /* the URI */
 	const char *step;
 	const char *why;
 	const char *mend;
 } login_faults[] = {
-	{ -ECONNREFUSED, true, "rdma cm",
+	{ -ENOKEY, false, true, "key",
+	  "The target has no key of that name: it was started without --keys, "
+	  "or the file has no such line.",
+	  "on the target: rdma-ctl key list; rdma-ctl key add NAME <FILE" },
+	{ -EKEYREJECTED, false, true, "key",
+	  "The target has another key for that name.",
+	  "on the target: compare the print with rdma-ctl key list; rdma-ctl "
+	  "key rotate NAME <FILE" },
+	{ -ENOPROTOOPT, false, true, "key",
+	  "What listens there has no TLS: another program has the port, or an "
+	  "rdma-target without it.",
+	  "on the target: ss -tlnp; rdma-target --version" },
+	{ -ECONNREFUSED, true, false, "rdma cm",
 	  "The host answers over RDMA, but no program listens on that port "
 	  "there.",
 	  "on the target: journalctl -u rdma-target; rdma resource show cm_id" },
-	{ -ETIMEDOUT, true, "rdma cm",
+	{ -ETIMEDOUT, true, false, "rdma cm",
 	  "The connection manager of the other host does not answer: the "
 	  "host has no RDMA device with that address, or a firewall drops UDP "
 	  "port 4791.",
 	  "on both hosts: rdma link; nft list ruleset; rdma-doctor" },
-	{ -ETIMEDOUT, false, "login",
+	{ -ETIMEDOUT, false, false, "login",
 	  "The port takes connections, but nothing answers as an SRP target: "
 	  "another program has the port, or the target hangs.",
 	  "on the target: ss -tlnp; systemctl status rdma-target" },
-	{ -EADDRNOTAVAIL, false, "login",
+	{ -EADDRNOTAVAIL, false, false, "login",
 	  "The URI demands an address of this machine that it does not have.",
 	  "ip address; choose another source=, or leave it out" },
-	{ -ENOPROTOOPT, false, "login", "Another program has the port.",
+	{ -ENOPROTOOPT, false, false, "login", "Another program has the port.",
 	  "on the target: ss -tlnp" },
-	{ -ECONNRESET, false, "login",
+	{ -ECONNRESET, false, false, "login",
 	  "Another program has the port, or the target has just ended.",
 	  "on the target: ss -tlnp; journalctl -u rdma-target" },
-	{ -ENOMEM, true, "memory", "An RDMA device needs locked memory.",
+	{ -ENOMEM, true, false, "memory", "An RDMA device needs locked memory.",
 	  "ulimit -l unlimited; rdma-doctor" },
 };
 
@@ -180,7 +195,8 @@ static void login_explain(const struct login *l, struct finding *f,
 		const struct login_fault *fault = &login_faults[i];
 
 		if (fault->err != failure->err ||
-		    fault->needs_device != needs_device)
+		    fault->needs_device != needs_device ||
+		    (fault->has_key && !l->way->uri->tls))
 			continue;
 		f->name = fault->step;
 		f->why = fault->why;
@@ -207,8 +223,13 @@ static void login_failed(struct login *l)
 	}
 	if (failure.is_rejected) {
 		finding_value(f, "%s", l->e.text);
-		f->why = "The target was reached and has refused this "
-			 "initiator.";
+		f->why =
+			l->way->uri->tls
+				? "The target was reached and has refused this "
+				  "initiator."
+				: "The target was reached and has refused this "
+				  "initiator: by its rules, or because it has "
+				  "keys and no key is given (?key=FILE).";
 		finding_mend(f, "on the target: journalctl -u rdma-target (it "
 				"logs each refused login); rdma-ctl show");
 		return;
@@ -338,8 +359,35 @@ static bool login_over(struct way *w, enum xp_kind kind, bool last)
 	return over;
 }
 
+/* False: there is none, and no login without. */
+static bool login_check_key(struct way *w)
+{
+	char print[KEY_PRINT_SIZE];
+	struct xp_key *key;
+	struct finding *f;
+	struct error e;
+
+	if (!w->uri->key[0])
+		return true;
+	if (ini_key_read(w->uri->key, &key, &e)) {
+		f = way_add(w, "key", FINDING_PROBLEM);
+		finding_value(f, "%s", e.text);
+		f->why = "This side has no key to prove its name with.";
+		finding_mend(f, "a line NAME KEY in a file of mode 0600: "
+				"rdma-target(8), KEYS");
+		return false;
+	}
+	f = way_add(w, "key", FINDING_OK);
+	key_print(key->secret, key->len, print);
+	finding_value(f, "name '%.64s', print %s", key->name, print);
+	ini_key_free(key);
+	return true;
+}
+
 void way_log_in(struct way *w)
 {
+	if (!login_check_key(w))
+		return;
 	if (w->uri->forced) {
 		login_over(w, w->uri->kind, /* last= */ true);
 		return;
