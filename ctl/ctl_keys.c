@@ -463,7 +463,7 @@ enum ctl_exit ctl_key_add(const struct ctl_options *opt, char **arg, int cnt)
 	struct keys_edit k = { .read_only = cnt > 1 };
 
 	if (!keys_take_arguments(&k, arg, cnt, "ro"))
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	return keys_change(opt, &k, keys_edit_add);
 }
 
@@ -472,7 +472,7 @@ enum ctl_exit ctl_key_rotate(const struct ctl_options *opt, char **arg, int cnt)
 	struct keys_edit k = { 0 };
 
 	if (!keys_take_arguments(&k, arg, cnt, NULL))
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	return keys_change(opt, &k, keys_edit_rotate);
 }
 
@@ -481,7 +481,7 @@ enum ctl_exit ctl_key_remove(const struct ctl_options *opt, char **arg, int cnt)
 	struct keys_edit k = { 0 };
 
 	if (!keys_take_arguments(&k, arg, cnt, "old"))
-		return CTL_USAGE;
+		return CTL_REFUSED;
 	return keys_change(opt, &k,
 			   cnt > 1 ? keys_edit_remove_old : keys_edit_remove);
 }

@@ -146,13 +146,10 @@ static const struct print_row {
 	  "'read_depth':16,'pkey':65535,'sl':3}},{'initiator':'0x2',"
 	  "'address':'b:2','name':'backup','channels':1,'volumes':2,'since_ms':1000,"
 	  "'volume_names':['a','b']}],'host_names':{'b:2':'host'}}",
-	  "INITIATOR  ADDRESS     NAME    LOGIN                CHANNELS  VOLUMES  RDMA
-	  "
+	  "INITIATOR  ADDRESS     NAME    LOGIN                CHANNELS  VOLUMES  RDMA\n"
 	  "0x1        a:1         -       -                           2  3        MTU "
-	  "1024 of 4096, READ depth 16, P_Key 0xffff, SL 3
-	  "
-	  "0x2        b:2 (host)  backup  1970-01-01 00:00:01         1  a,b      -
-	  "
+	  "1024 of 4096, READ depth 16, P_Key 0xffff, SL 3\n"
+	  "0x2        b:2 (host)  backup  1970-01-01 00:00:01         1  a,b      -\n"
 	  "and 3 more\n" },
 	{ "keys", ctl_print_keys,
 	  "{'file':'/k','keys':[{'name':'backup','print':'0a1b2c3d',"
