@@ -79,6 +79,10 @@ static bool target_option_listen(void *options, const struct option_row *row,
 	if (*uri->route.source || uri->route.has_gid)
 		return error_refuse(e, "source and gid are not possible here: "
 				       "the address chooses the GID");
+	if (uri->tls)
+		return error_refuse(e, "srp+tls and key are not possible here: "
+				       "with --keys, initiators over TCP may "
+				       "use TLS, and need a key");
 	if (uri->volume[0] || uri->has_target || uri->has_initiator ||
 	    uri->more_cnt)
 		return error_refuse(e, "only an address, a port, pkey and sl "
@@ -271,8 +275,9 @@ static const struct option_row target_rows[] = {
 		  "\n"
 		  "Put an IPv6 address in brackets. *0.0.0.0* and *[::]* mean all addresses. Without\n"
 		  "this option, where *rdma-target* listens is decided at the start: a device that\n"
-		  "appears later changes nothing. Neither RDMA nor TCP authenticates or encrypts\n"
-		  "anything: *rdma-target* prints a warning when other hosts can connect.",
+		  "appears later changes nothing. RDMA authenticates and encrypts nothing, and TCP\n"
+		  "does only with *--keys*: *rdma-target* prints a warning when other hosts can\n"
+		  "connect.",
 	  .set = target_option_listen,
 	  .again = true,
 	  .empty = "" },

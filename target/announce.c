@@ -31,12 +31,17 @@ static void announce_print_volume(const struct volume *vol)
 }
 
 /* Uses the scheme of the transport, so that the client chooses no other. */
-static void print_mount(const struct listen_point *p)
+static void print_mount(const struct listen_point *p, bool has_keys)
 {
+	const char *tls = xp_kind_traits(p->kind)->tls_scheme;
 	char text[LISTEN_TEXT_SIZE];
 
-	printf("  rdma-fuse %s://%s MOUNTPOINT\n", xp_kind_scheme(p->kind),
-	       listen_point_text(p, text));
+	if (has_keys && tls)
+		printf("  rdma-fuse '%s://%s?key=FILE' MOUNTPOINT\n", tls,
+		       listen_point_text(p, text));
+	else
+		printf("  rdma-fuse %s://%s MOUNTPOINT\n",
+		       xp_kind_scheme(p->kind), listen_point_text(p, text));
 }
 
 static void print_add_target(const struct listen_point *p,
@@ -69,7 +74,8 @@ static bool announce_is_link_local(const struct listen_point *p)
 /* Prints a line for each address. Returns how many; *ret_link: some are link-local. */
 static unsigned int for_each_reach(const struct listen_points *points,
 				   bool for_ib_srp,
-				   const struct srp_port_id *id, bool *ret_link)
+				   const struct srp_port_id *id, bool has_keys,
+				   bool *ret_link)
 {
 	struct listen_point reach[REACH_MAX];
 	unsigned int cnt, all = 0;
@@ -87,7 +93,7 @@ static unsigned int for_each_reach(const struct listen_points *points,
 			if (for_ib_srp)
 				print_add_target(&reach[k], id);
 			else
-				print_mount(&reach[k]);
+				print_mount(&reach[k], has_keys);
 		}
 	}
 	return all;
@@ -111,13 +117,13 @@ static bool announce_is_local(const struct listen_points *points)
 }
 
 static void print_mounts(const struct listen_points *points,
-			 const struct srp_port_id *id)
+			 const struct srp_port_id *id, bool has_keys)
 {
 	bool link;
 
 	printf("To mount, on this %smachine:\n",
 	       announce_is_local(points) ? "" : "or another ");
-	if (!for_each_reach(points, false, id, &link))
+	if (!for_each_reach(points, false, id, has_keys, &link))
 		printf("  (no address that another machine can reach: give an "
 		       "interface one, see ip address)\n");
 	if (link)
@@ -147,7 +153,7 @@ static void print_listeners(const struct listen_points *points)
 }
 
 void announce(const struct lun_map *luns, const struct listen_points *points,
-	      const struct srp_port_id *id)
+	      const struct srp_port_id *id, bool has_keys)
 {
 	bool link;
 
@@ -157,12 +163,12 @@ void announce(const struct lun_map *luns, const struct listen_points *points,
 	for (unsigned int i = 0; i < LUNS_MAX; i++)
 		if (luns->vol[i])
 			announce_print_volume(luns->vol[i]);
-	print_mounts(points, id);
+	print_mounts(points, id, has_keys);
 	if (serves_ib_srp(points)) {
 		printf("To log in with the Linux kernel (modprobe ib_srp), write "
 		       "to\n/sys/class/infiniband_srp/srp-DEVICE-PORT/"
 		       "add_target:\n");
-		for_each_reach(points, true, id, &link);
+		for_each_reach(points, true, id, has_keys, &link);
 	}
 	fflush(stdout);
 }

@@ -8,8 +8,9 @@
 #include "target/listen.h"
 #include "target/scsi/volume.h"
 
-/* Prints each volume, and lines to paste that mount the volumes. */
+/* Prints each volume, and lines to paste that mount the volumes: with a key, where that is
+ * possible, if the target has keys. */
 void announce(const struct lun_map *luns, const struct listen_points *points,
-	      const struct srp_port_id *id);
+	      const struct srp_port_id *id, bool has_keys);
 
 #endif

@@ -82,14 +82,23 @@ static void warn_of_strangers(struct listener *l, const struct listen_point *at)
 {
 	char text[LISTEN_TEXT_SIZE];
 
-	if (l->warned || listen_point_is_loopback(at))
+	if (l->warned || listen_point_is_loopback(at) ||
+	    (l->how->has_keys && xp_kind_traits(at->kind)->tls_scheme))
 		return;
 	l->warned = true;
-	log_warn("listening on %s over %s: nothing is authenticated or "
-		 "encrypted, so every host that can connect, and that the "
-		 "rules (--allow) let in, can read and change the volumes; do "
-		 "this only on a network where every host is trusted",
-		 listen_point_text(at, text), xp_kind_name(at->kind));
+	if (l->how->has_keys)
+		log_warn("listening on %s over %s: it encrypts nothing, and "
+			 "no key is proved over it, so it lets in only hosts "
+			 "that rules by address name (--allow), and every host "
+			 "that can take such an address",
+			 listen_point_text(at, text), xp_kind_name(at->kind));
+	else
+		log_warn("listening on %s over %s: nothing is authenticated or "
+			 "encrypted, so every host that can connect, and that "
+			 "the rules (--allow) let in, can read and change the "
+			 "volumes; do this only on a network where every host "
+			 "is trusted, or use --keys (TCP)",
+			 listen_point_text(at, text), xp_kind_name(at->kind));
 }
 
 /* The sockets of a killed process also belong to its ring. The kernel ends the

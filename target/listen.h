@@ -51,6 +51,7 @@ struct listen_how {
 	void *user;
 	/* Neither names nor interfaces: the sandbox forbids looking them up. */
 	bool numeric;
+	bool has_keys; /* of the initiators */
 };
 
 /*

@@ -247,6 +247,7 @@ static struct listen_how manage_listen_how(struct manage_listener *l)
 		.unlisten = manage_unlisten,
 		.user = l,
 		.numeric = !l->server->opt->no_sandbox,
+		.has_keys = l->server->opt->keys,
 	};
 }
 

@@ -339,7 +339,7 @@ static int server_write_pidfile(struct server *s, struct error *e)
 {
 	server_log_no_state(s);
 	if (log_level >= LOG_NOTICE)
-		announce(&s->luns, &s->points, &s->id);
+		announce(&s->luns, &s->points, &s->id, s->opt->keys);
 	return pidfile_write(&s->pidfile, e);
 }
 
@@ -527,6 +527,7 @@ static int server_listen_all(struct server *s, struct error *e)
 		.listen_later = server_listen_later,
 		.unlisten = server_unlisten,
 		.user = s,
+		.has_keys = s->opt->keys,
 	};
 
 	server_init_port(s);

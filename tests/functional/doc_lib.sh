@@ -64,12 +64,12 @@ d_start() {
 	case $1 in
 	*rdma-target\ *)
 		t_wait_for 20 d_serves_or_ended
-		grep -q 'rdma-fuse srp' "$d_log"
+		grep -q "rdma-fuse '\?srp" "$d_log"
 		;;
 	esac
 }
 
-d_serves_or_ended() { grep -qs 'rdma-fuse srp' "$d_log" || t_is_gone "$d_pid"; }
+d_serves_or_ended() { grep -qs "rdma-fuse '\?srp" "$d_log" || t_is_gone "$d_pid"; }
 
 # "wait" of a page: the commands in the background end. Not the shell's own wait, which
 # would say nothing about one that hangs.

@@ -186,8 +186,8 @@ t_target() {
 }
 
 t_target_is_up() {
-	grep -q 'rdma-fuse srp' "$T/target.log" || t_is_gone "$T_TARGET"
-	! t_is_gone "$T_TARGET" && grep -q 'rdma-fuse srp' "$T/target.log"
+	grep -q "rdma-fuse '\?srp" "$T/target.log" || t_is_gone "$T_TARGET"
+	! t_is_gone "$T_TARGET" && grep -q "rdma-fuse '\?srp" "$T/target.log"
 }
 
 t_target_stop() {
