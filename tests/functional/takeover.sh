@@ -19,9 +19,9 @@ cores() {
 	key=dGhlIGtleSBvZiB0aGlzIHRhcmdldCwgMzIgYnl0ZXM=
 	(umask 077; echo "host $key" >"$T/key")
 	yes 'what an initiator writes' | head -c 2M >"$T/data"
-	t_target --discovery on --keys "$T/key" --allow 127.0.0.1 --backing ram:4M,name=ram \
+	t_target --discovery on --keys "$T/key" --backing ram:4M,name=ram \
 		--backing ram:4M,name=flips,fault=write:corrupt:count=1
-	t_mount "$URI" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
+	t_mount "srp+tls://127.0.0.1:$T_PORT?key=$T/key" "$T/mnt" 2>"$T/mount.log" || t_bail "$(cat "$T/mount.log")"
 	for volume in ram flips; do
 		t_check "volume $volume is written and read" writes $volume
 	done
