@@ -747,9 +747,12 @@ void unit_state_follow_rules(struct unit_state *st,
 			     const struct access_rules *rules,
 			     const struct access_names *names)
 {
+	bool changed;
+
 	pthread_mutex_lock(&st->lock);
-	if (unit_follow_rules(&st->pr, rules, names) |
-	    unit_follow_rules(&st->to_be.pr, rules, names))
+	changed = unit_follow_rules(&st->pr, rules, names);
+	changed |= unit_follow_rules(&st->to_be.pr, rules, names);
+	if (changed)
 		unit_note_behind(st);
 	if (!access_rules_name(rules, names, st->reserved_by.principal))
 		st->reserved_by.principal = 0;
@@ -791,10 +794,12 @@ void unit_state_rename(struct unit_state *st, const struct scsi_nexus *nexus,
 		       unsigned int lun, uint64_t *at, uint64_t principal)
 {
 	struct scsi_pr_nexus was = scsi_nexus_at(nexus, lun);
+	bool changed;
 
 	pthread_mutex_lock(&st->lock);
-	if (unit_rename(&st->pr, &was, principal) |
-	    unit_rename(&st->to_be.pr, &was, principal))
+	changed = unit_rename(&st->pr, &was, principal);
+	changed |= unit_rename(&st->to_be.pr, &was, principal);
+	if (changed)
 		unit_note_behind(st);
 	for (uint16_t i = 0; i < st->effects.cnt; i++)
 		unit_rename_one(&st->effects.to[i].nexus, &was, principal);
