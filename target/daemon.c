@@ -6,22 +6,39 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/journal.h"
+#include "base/list.h"
 #include "base/log.h"
 
 /* ---- the command ---- */
 
+static volatile sig_atomic_t daemon_pid;
+
+/* What ends the command ends the start. For the target, SIGHUP means something else. */
+static void daemon_pass_on(int sig)
+{
+	kill(daemon_pid, sig == SIGHUP ? SIGTERM : sig);
+}
+
+static void daemon_catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction sa = { .sa_handler = daemon_pass_on };
+
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaction(signals[i], &sa, NULL);
+}
+
 static int daemon_exit_status(pid_t pid)
 {
-	int status;
+	int status = 0;
 
-	if (waitpid(pid, &status, 0) != pid)
-		return EXIT_FAILURE;
+	while (waitpid(pid, &status, 0) != pid && errno == EINTR)
+		;
 	/* One that ended by itself has said why. */
 	if (WIFSIGNALED(status))
 		log_error("signal %d (%s) has killed the target",
@@ -44,21 +61,28 @@ static _Noreturn void daemon_await(pid_t pid, int ready_fd)
 
 void daemon_fork(int *ret_ready_fd)
 {
+	sigset_t all, old;
 	int fds[2];
 	pid_t pid;
 
+	/* None comes before it can be passed on. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
 	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
 		log_error("--daemonize: %s", strerror(errno));
 		exit(EXIT_FAILURE);
 	}
 	if (pid > 0) {
+		daemon_pid = pid;
+		daemon_catch_signals();
+		sigprocmask(SIG_SETMASK, &old, NULL);
 		close(fds[1]);
 		daemon_await(pid, fds[0]);
 	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
 	close(fds[0]);
 	/* Ctrl-C reaches the command alone, and this child by it. */
 	setsid();
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* The sandbox allows no new sockets. */
 	log_open_syslog();
 	*ret_ready_fd = fds[1];
@@ -98,10 +122,8 @@ void daemon_leave(int ready_fd)
 
 bool daemon_ready(int ready_fd)
 {
-	bool told;
+	bool told = write(ready_fd, "r", 1) == 1;
 
-	prctl(PR_SET_PDEATHSIG, 0);
-	told = write(ready_fd, "r", 1) == 1;
 	close(ready_fd);
 	if (told)
 		daemon_leave_terminal();

@@ -7,8 +7,9 @@
  *                                 command            target
  *   it serves                     exits with 0       leaves the terminal
  *   it cannot start               exits with 1       has said why, and ended
- *   a signal ends it first        exits with 1       has ended
- *   a signal ends the command     has ended          gets SIGTERM, or ends when ready
+ *   SIGINT, SIGTERM or SIGHUP     passes it on,      ends: then the command exits
+ *   before that                   and waits          with 1
+ *   SIGKILL of the command        has ended          ends when it is ready
  *
  * Thread: setup.
  */

@@ -466,6 +466,7 @@ static int server_open_stores(struct server *s, struct error *e)
 	if (!err)
 		err = server_use_state(s, server_load_states, e);
 	start_signals_end(&signals);
+	s->start_signal = signals.first;
 	return err;
 }
 
@@ -630,12 +631,14 @@ static void server_tear_down(struct server *s)
 
 static void server_serve(struct server *s)
 {
+	int ready_fd = s->configuration->ready_fd;
 	int err;
 
 	server_watch_signals(s);
 	server_watch_sizes(s);
-	if (s->configuration->ready_fd >= 0 &&
-	    !daemon_ready(s->configuration->ready_fd))
+	if (ready_fd >= 0 && s->start_signal)
+		close(ready_fd);
+	else if (ready_fd >= 0 && !daemon_ready(ready_fd))
 		raise(SIGTERM);
 	/* The thread has the rights of the others. What can be pasted was
 	 * written without it: every start needs it. */

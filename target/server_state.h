@@ -114,6 +114,7 @@ struct server {
 
 	int signal_fd;
 	struct reactor_watch signals;
+	int start_signal; /* the one that came while stores were opened; 0: none */
 	int stop_signal;	 /* the signal that stops the target; 0: none */
 	uint64_t stop_signal_ms; /* when it came (ticks_clock_ms()) */
 	enum server_stop_state stop_state;

@@ -49,17 +49,20 @@ fi
 # A store that does not return from open().
 mkfifo "$T/fifo.open"
 export RDMA_BLOCK_PLUGIN_PATH=$BUILD/tests/plugins
-start --backing "hang:$T/fifo" >"$T/hang.log" 2>&1 &
+# No function: $! is to be the command.
+rdma-target --daemonize --listen "$URI" --pidfile "$T/pid" --backing "hang:$T/fifo" \
+	>"$T/hang.log" 2>&1 &
 command=$!
 child() { cat "/proc/$command/task/$command/children"; }
 t_check 'a start waits for its store' t_wait_for 10 eval '[ -n "$(child)" ]'
 target=$(child)
 t_wait_for 30 grep -q 'its store does not open' "$T/hang.log"
 kill $command
-wait $command
-t_check 'a signal that ends the command reaches the target' \
+t_check 'a signal of the command reaches the target' \
 	t_wait_for 10 grep -q 'stopping when the stores are open' "$T/hang.log"
 : >"$T/fifo.open"
-t_check 'which ends' t_wait_for 10 t_is_gone $target
+wait $command
+t_check 'the command waits for its end, and has not done what it should' test $? = 1
+t_check 'the target has ended' t_is_gone $target
 rm "$T/fifo.open"
 t_done
