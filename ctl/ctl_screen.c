@@ -327,7 +327,10 @@ static void screen_rows(const struct top_rows *rows, double seconds,
 void ctl_screen_draw(const struct top_sample *from, const struct top_sample *to,
 		     struct top_view *view)
 {
-	double seconds = (double)(to->at_ns - from->at_ns) / 1e9;
+	/* Nothing has happened in the only sample. */
+	double seconds = to->at_ns > from->at_ns
+				 ? (double)(to->at_ns - from->at_ns) / 1e9
+				 : 1;
 	struct top_rows rows;
 
 	if (top_difference(from, to, view, &rows))

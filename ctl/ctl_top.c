@@ -451,6 +451,7 @@ static enum ctl_exit top_run(struct top *t, struct error *e)
 		code = top_ask(&soon, t->screen, &now, e);
 		if (code == CTL_UNREACHABLE && t->screen) {
 			goes_on = top_show_silence(t);
+			code = CTL_DONE;
 			top_free(&now);
 			continue;
 		}
@@ -464,7 +465,7 @@ static enum ctl_exit top_run(struct top *t, struct error *e)
 	}
 	top_free(&t->before);
 	top_free(&t->shown);
-	return top_stopped || !goes_on ? CTL_DONE : code;
+	return top_stopped ? CTL_DONE : code;
 }
 
 /* A number of seconds above 0, "0.5". */
