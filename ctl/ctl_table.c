@@ -78,9 +78,9 @@ void ctl_table_print(struct ctl_table *t)
 		widths[c] = column_width(t, c);
 		print_cell(t, c, head + (*head == '>'), widths[c]);
 	}
-	for (unsigned int i = 0; i < t->cnt; i++) {
-		print_cell(t, i % t->columns, cell_text(t, i),
-			   widths[i % t->columns]);
+	for (unsigned int i = 0, c = 0; i < t->cnt; i++) {
+		print_cell(t, c, cell_text(t, i), widths[c]);
+		c = c + 1 < t->columns ? c + 1 : 0;
 		free(t->cells[i]);
 	}
 	free(t->cells);
