@@ -135,7 +135,7 @@ fails_in_new_dir() {
 }
 t_check 'a start that fails leaves no directory' fails_in_new_dir
 t_refused 'a file is not replaced by a socket' 'is not a socket' \
-	rdma-target --backing ram:1M --listen srp+tcp://127.0.0.1:1 \
+	rdma-target --backing ram:1M --listen srp+tcp://127.0.0.1:1 --state-dir none \
 	--control "$T/file"
 
 # ---- volumes, without any login
@@ -409,8 +409,9 @@ limits_apply() { # LIMITS
 		exits 0 ctl diff "$T/q.json"
 }
 t_check 'limits of a layer change by apply, too' limits_apply iops=200,bps=1000000
+echo '{ "backing": [ "ram:1M,name=q,layer=qos,iops=300" ] }' >"$T/q.json"
 t_refused 'one that the file leaves out is refused' "volume 'q': layer: it cannot change" \
-	ctl apply <(echo '{ "backing": [ "ram:1M,name=q,layer=qos,iops=300" ] }')
+	ctl apply "$T/q.json"
 ctl volume remove q
 old_generation_is_refused() {
 	raw 'r = call(I + "Apply", {"config": {}, "generation": 1})

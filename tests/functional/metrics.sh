@@ -86,7 +86,8 @@ script_probes() {
 		}
 	done
 }
-t_wait_for 30 [ -s "$T/mount.prom" ]
+# It is written every ten seconds.
+t_wait_for 30 grep -q rdma_fuse_volume_data "$T/mount.prom"
 t_check 'the dashboard asks for metrics that there are' \
 	dashboard_metrics grafana-rdma-target.json
 t_check 'so do the alerts' dashboard_metrics prometheus-rdma-block.yml

@@ -161,7 +161,7 @@ adds_and_keeps() {
 		systemctl restart $U && rdma-ctl volume list | grep -w kept
 }
 reloads_file() {
-	sed -i 's/"kept"/"other"/; s/"ram:1M"/"ram:2M"/' /etc/rdma-target.json
+	sed -i 's/"kept"/"other"/; s/"lun": [0-9]*/"lun": 99/' /etc/rdma-target.json
 	cat /etc/rdma-target.json
 	systemctl reload $U && rdma-ctl volume list | grep -w other
 }
