@@ -227,6 +227,12 @@ static const struct option_row target_rows[] = {
 	  .help = "Write the configuration to the file of *--config* after each "
 		  "change by *rdma-ctl*(1).",
 	  OPTION_AT(target_options, auto_save) },
+	{ .name = "strict",
+	  .type = OPTION_FLAG,
+	  .help = "End the start if a volume or an address is not there yet.",
+	  .more = "Without this option, a target with *--config* or *--control* waits for it, and\n"
+		  "serves the others; see *WHAT IS NOT HERE YET*.",
+	  OPTION_AT(target_options, strict) },
 	{ .name = "backing",
 	  .letter = 'b',
 	  .type = OPTION_PATH,

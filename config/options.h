@@ -81,6 +81,7 @@ struct target_options {
 	const char *check;   /* check this configuration, serve nothing */
 	const char *control; /* path of the control socket, or "none"; NULL: not
 			      * given (config/control_path.h) */
+	bool strict;	     /* the start waits for nothing */
 	bool auto_save;	     /* save the configuration after each change */
 };
 

@@ -246,6 +246,8 @@ void ctl_look_status(const json_t *all)
 	json_array_foreach(json_object_get(all, "listeners"), i, one)
 		printf("%s %s\n", i ? "             " : "listens on   ",
 		       json_string_value(one));
+	json_array_foreach(json_object_get(all, "waiting_listeners"), i, one)
+		printf("not here yet  %s\n", json_string_value(one));
 	printf("volumes       %lld", ctl_number(all, "volumes"));
 	json_array_foreach(json_object_get(all, "not_ready"), i, one)
 		printf("%s%s",

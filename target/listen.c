@@ -24,6 +24,7 @@ struct listener {
 	const struct listen_how *how;
 	struct listen_points *points;
 	unsigned int tag;
+	bool waits; /* for what is not there yet; else that is an error */
 	bool tried[XP_KINDS];
 	struct error unusable[XP_KINDS]; /* err 0: the transport can be used */
 	struct error *e;
@@ -116,6 +117,45 @@ static int listen_soon(struct listener *l, const struct listen_point *at,
 	return -EADDRINUSE;
 }
 
+/* Listens when the address, or a device that has it, comes. */
+static int listen_later(struct listener *l, enum xp_kind kind,
+			const struct listen_point *at, struct error *e)
+{
+	struct listen_points *points = l->points;
+	struct listen_point later = *at;
+	int err = l->how->use_kind(l->how->user, kind, /* await= */ true, e);
+
+	later.kind = kind;
+	later.tag = l->tag;
+	later.waits = true;
+	if (!err && points->cnt == PORT_LISTENERS_MAX)
+		err = error_set(e, -ENOSPC, "too many addresses to listen on");
+	if (!err)
+		err = l->how->listen_later(l->how->user, &later, e);
+	if (!err)
+		points->point[points->cnt++] = later;
+	return err;
+}
+
+static int listen_wait_for(struct listener *l, enum xp_kind kind,
+			   const struct listen_point *at, const char *text,
+			   const struct error *why)
+{
+	struct log_about about = { .event = "listen" };
+	struct error e;
+	int err = listen_later(l, kind, at, &e);
+
+	if (err) {
+		listen_failed(l, kind, err, text, e.text);
+		return err;
+	}
+	log_event(LOG_WARNING, &about,
+		  "not listening on %s over %s yet: %s; waiting for it", text,
+		  xp_kind_name(kind), why->text);
+	warn_of_strangers(l, at);
+	return 0;
+}
+
 static int listen_at(struct listener *l, enum xp_kind kind,
 		     struct listen_point *at)
 {
@@ -125,17 +165,16 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	int err = listen_use_kind(l, kind);
 
 	listen_point_text(at, text);
-	if (err) {
-		listen_failed(l, kind, err, text, l->unusable[kind].text);
-		return err;
-	}
-	if (points->cnt == PORT_LISTENERS_MAX) {
-		error_set(l->e, -ENOSPC, "too many addresses to listen on");
-		return -ENOSPC;
-	}
 	at->kind = kind;
 	at->tag = l->tag;
-	err = listen_soon(l, at, &why);
+	if (err)
+		why = l->unusable[kind];
+	else if (points->cnt == PORT_LISTENERS_MAX)
+		err = error_set(&why, -ENOSPC, "there are too many addresses");
+	else
+		err = listen_soon(l, at, &why);
+	if (l->waits && (err == -EADDRNOTAVAIL || err == -ENODEV))
+		return listen_wait_for(l, kind, at, text, &why);
 	if (err) {
 		listen_failed(l, kind, err, text, why.text);
 		return err;
@@ -145,34 +184,19 @@ static int listen_at(struct listener *l, enum xp_kind kind,
 	return 0;
 }
 
-/* Adds @kind when a device comes. A failure changes nothing. */
-static void listen_later(struct listener *l, enum xp_kind kind,
-			 const struct listen_point *at)
-{
-	struct listen_points *points = l->points;
-	struct listen_point later = *at;
-	struct error e;
-
-	later.kind = kind;
-	later.tag = l->tag;
-	later.waits = true;
-	if (points->cnt < PORT_LISTENERS_MAX &&
-	    !l->how->use_kind(l->how->user, kind, /* await= */ true, &e) &&
-	    !l->how->listen_later(l->how->user, &later, &e))
-		points->point[points->cnt++] = later;
-}
-
 /* Uses the first transport that can listen there. A notice gives the reason
  * against the others. */
 static int listen_auto(struct listener *l, struct listen_point *at,
 		       enum xp_kind kind)
 {
+	bool is_last = kind + 1 == XP_KINDS;
 	char text[LISTEN_TEXT_SIZE];
 	struct error why;
-	int err = listen_at(l, kind, at);
+	int err;
 
-	if (err == 0 || err == -EADDRINUSE || err == -ENOMEM ||
-	    kind + 1 == XP_KINDS)
+	l->waits = l->how->waits && is_last;
+	err = listen_at(l, kind, at);
+	if (err == 0 || err == -EADDRINUSE || err == -ENOMEM || is_last)
 		return err;
 	why = *l->e;
 	err = listen_auto(l, at, kind + 1);
@@ -180,8 +204,9 @@ static int listen_auto(struct listener *l, struct listen_point *at,
 		return err;
 	log_notice("%s; using %s for %s", why.text, xp_kind_name(kind + 1),
 		   listen_point_text(at, text));
-	if (why.err == -ENODEV)
-		listen_later(l, kind, at);
+	/* A failure changes nothing. */
+	if (why.err == -ENODEV || (why.err == -EADDRNOTAVAIL && l->how->waits))
+		listen_later(l, kind, at, &why);
 	return 0;
 }
 
@@ -226,6 +251,7 @@ static int listen_uri(struct listener *l, const struct xp_uri *uri)
 					   .route = uri->route };
 
 		memcpy(&at.addr, ai->ai_addr, ai->ai_addrlen);
+		l->waits = l->how->waits;
 		err = uri->forced ? listen_at(l, uri->kind, &at)
 				  : listen_auto(l, &at, uri->kind);
 	}

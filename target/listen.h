@@ -3,7 +3,8 @@
  * Where the target listens: the addresses and transports of the --listen URIs.
  * TCP is chosen only if the user demands it or if RDMA is not possible; then a
  * notice says why. In the second case, RDMA is added when a device with the
- * address comes, unless the address is the default: that does not change. Where other hosts
+ * address comes, unless the address is the default: that does not change. A start may wait
+ * for an address that this machine does not have yet (docs/waiting.md). Where other hosts
  * can connect, a warning says what that means. Thread: setup, or a thread that changes the target.
  */
 #ifndef TARGET_LISTEN_H
@@ -52,6 +53,8 @@ struct listen_how {
 	/* Neither names nor interfaces: the sandbox forbids looking them up. */
 	bool numeric;
 	bool has_keys; /* of the initiators */
+	/* An address, or a device, that is not there yet is no error. */
+	bool waits;
 };
 
 /*

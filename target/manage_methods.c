@@ -363,6 +363,28 @@ static json_t *method_discovery_ended(const struct server *s)
 		return NULL;
 	return json_pack("{s:I, s:s, s:s}", "since_ms",
 			 (json_int_t)facts.ended_ms, "error", facts.why, "end",
+static bool method_is_reached(const struct manage_view *view, unsigned int tag)
+{
+	for (unsigned int i = 0; i < view->point_cnt; i++) {
+		if (view->point[i].tag == tag &&
+		    listen_point_is_up(&view->point[i]))
+			return true;
+	}
+	return false;
+}
+
+/* What waits for RDMA beside an address over TCP misses nothing. */
+static json_t *method_waiting(const struct manage_view *view)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < view->point_cnt; i++)
+		if (!method_is_reached(view, view->point[i].tag))
+			json_array_append_new(
+				list, manage_listener_text(&view->point[i]));
+	return list;
+}
+
 			 RESPONDER_PROCESS_END);
 }
 
@@ -381,7 +403,7 @@ static void method_get_status(struct control_call *c)
 	server_call(m->server, method_run_drain, &drain);
 	c->out = json_pack(
 		"{s:s, s:i, s:I, s:i, s:i, s:o, s:i, s:I, s:o, s:s, s:b, s:o, "
-		"s:o*, s:o*}",
+		"s:o, s:o*, s:o*}",
 		"version", RDMA_BLOCK_VERSION, "pid", (int)getpid(), "since_ms",
 		(json_int_t)(s->start_ns / 1000000), "threads",
 		(int)s->worker_cnt, "volumes", (int)sessions.volumes,
@@ -389,9 +411,9 @@ static void method_get_status(struct control_call *c)
 		"generation", (json_int_t)view->generation, "config",
 		varlink_text(config ? config : ""), "log_level",
 		log_level_names[log_level], "auto_save", s->opt->auto_save,
-		"listeners", method_listeners(view), "stopping",
-		method_stopping(&drain), "discovery_ended",
-		method_discovery_ended(s));
+		"listeners", method_listeners(view), "waiting_listeners",
+		method_waiting(view), "stopping", method_stopping(&drain),
+		"discovery_ended", method_discovery_ended(s));
 	if (changing >= 0)
 		json_object_set_new(c->out, "changing_seconds",
 				    json_integer(changing));
@@ -837,7 +859,7 @@ static const struct control_method manage_methods[] = {
 	  .in = "",
 	  .out = "version: string, pid: int, since_ms: int, threads: int, volumes: int, "
 		 "not_ready: []string, sessions: int, generation: int, config: string, log_level: "
-		 "string, auto_save: bool, listeners: []string, stopping: "
+		 "string, auto_save: bool, listeners: []string, waiting_listeners: []string, stopping: "
 		 "?(seconds: int, sessions: int, commands: int, flushes: int, "
 		 "seconds_left: ?int), discovery_ended: ?(since_ms: int, "
 		 "error: string, end: string), changing_seconds: ?int",

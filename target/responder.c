@@ -82,7 +82,7 @@ static bool responder_add_point(struct discovery_msg *msg,
 	unsigned int cnt = 0;
 	bool all = true;
 
-	if (has_key || xp_kind_traits(p->kind)->needs_device)
+	if (has_key || p->waits || xp_kind_traits(p->kind)->needs_device)
 		cnt = listen_point_reach(p, reach, ARRAY_SIZE(reach));
 	if (!cnt)
 		return p->waits || responder_add_uri(msg, p);

@@ -541,6 +541,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		/* with the rights of the user that started the target */
 		server_catch_signals,
 		responder_process_fork,
+		.waits = server_waits(s),
 		server_open_stores,
 		server_open_pidfile,
 #if HAVE_JSON

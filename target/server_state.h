@@ -160,6 +160,16 @@ void server_calls_init(struct server *s);
 void server_calls_open(struct server *s);
 void server_calls_close(struct server *s);
 
+/* The start waits for what is not there yet: it can be asked what that is. */
+static inline bool server_waits(const struct server *s)
+{
+	const struct configuration *c = s->configuration;
+	bool has_control =
+		s->opt->control && s->opt->control != c->own_control.text;
+
+	return (s->opt->config || has_control) && !s->opt->strict;
+}
+
 /*
  * Lets worker 0 call run(@s, @arg), and waits until it has. Return: 0, or
  * -ESHUTDOWN: worker 0 has ended and will not call it. Thread: any but that of

@@ -678,7 +678,7 @@ int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    struct xp_listener **ret_listener, struct error *e)
 {
 	if (!xp->ops->listen_later) {
-		error_set(e, -EOPNOTSUPP, "%s has no devices that come",
+		error_set(e, -EOPNOTSUPP, "%s cannot wait for an address",
 			  xp_kind_name(xp->ops->kind));
 		return -EOPNOTSUPP;
 	}

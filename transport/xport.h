@@ -358,9 +358,9 @@ int xp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
 		 void (*requested)(struct xp_conn_request *req), void *user,
 		 struct xp_listener **ret_listener, struct error *e);
 /*
- * As xp_listen(), but if no device has the address, the listener waits until
- * one has. Every listener does so after its device has gone. -EOPNOTSUPP: this
- * transport has no devices that could come.
+ * As xp_listen(), but if this machine does not have the address, or no device has it, the
+ * listener waits until one has. Every listener does so after its device has gone.
+ * -EOPNOTSUPP: this transport cannot wait.
  */
 int xp_listen_later(struct xp *xp, const struct sockaddr *addr,
 		    socklen_t addr_len,

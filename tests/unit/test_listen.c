@@ -114,6 +114,8 @@ static const struct start {
 	unsigned int busy;
 	bool present;
 	bool no_address;
+	bool waits;
+	unsigned int points; /* 0: as many as usual */
 } starts[] = {
 	{ "RDMA, when it is asked for", "srp+rdma://10.0.0.1", 0,
 	  "use rdma, listen rdma 10.0.0.1:5555" },
@@ -165,6 +167,27 @@ static const struct start {
 	  .present = true, .unusable = -EPERM },
 	{ "by default without a device, this machine, and nothing later", NULL,
 	  0, "use tcp, listen tcp 127.0.0.1:5555" },
+	{ "an address over TCP that is waited for", "srp+tcp://10.0.0.1", 0,
+	  "use tcp, listen tcp 10.0.0.1:5555, await tcp, "
+	  "later tcp 10.0.0.1:5555",
+	  .refused_tcp = -EADDRNOTAVAIL, .waits = true, .points = 1 },
+	{ "an address over RDMA that is waited for", "srp+rdma://10.0.0.1", 0,
+	  "use rdma, listen rdma 10.0.0.1:5555, await rdma, "
+	  "later rdma 10.0.0.1:5555",
+	  .refused = -EADDRNOTAVAIL, .waits = true, .points = 1 },
+	{ "a device that is waited for", "srp+rdma://10.0.0.1", 0,
+	  "use rdma, await rdma, later rdma 10.0.0.1:5555", .unusable = -ENODEV,
+	  .waits = true, .points = 1 },
+	{ "an address that is waited for over what it will have",
+	  "srp://10.0.0.1", 0,
+	  "use rdma, listen rdma 10.0.0.1:5555, use tcp, "
+	  "listen tcp 10.0.0.1:5555, await tcp, later tcp 10.0.0.1:5555, "
+	  "await rdma, later rdma 10.0.0.1:5555",
+	  .refused = -EADDRNOTAVAIL, .refused_tcp = -EADDRNOTAVAIL,
+	  .waits = true, .points = 2 },
+	{ "a port that another program has is not waited for",
+	  "srp+tcp://10.0.0.1", -EACCES, "use tcp, listen tcp 10.0.0.1:5555",
+	  "is refused", .refused_tcp = -EACCES, .waits = true },
 };
 
 static void fabric_is(const struct start *s)
@@ -183,6 +206,7 @@ T_ROWS(target_listens, starts)
 {
 	static struct target_options opt;
 	const struct start *s = *state;
+	struct listen_how with = how;
 	struct listen_points points;
 	struct error e = { 0 };
 
@@ -194,11 +218,14 @@ T_ROWS(target_listens, starts)
 					      &opt.listens[opt.listen_cnt++],
 					      &e),
 				 0);
-	assert_int_equal(listen_all(&how, &opt, &points, &e), s->err);
+	with.waits = s->waits;
+	assert_int_equal(listen_all(&with, &opt, &points, &e), s->err);
 	assert_string_equal(fabric.calls, s->calls);
-	assert_int_equal(
-		points.cnt,
-		s->err ? 0 : 1 + (s->no_address || strstr(s->calls, "later")));
+	assert_int_equal(points.cnt, s->err ? 0
+				     : s->points
+					     ? s->points
+					     : 1 + (s->no_address ||
+						    strstr(s->calls, "later")));
 	if (s->reason && !strstr(e.text, s->reason))
 		fail_msg("%s", e.text);
 }

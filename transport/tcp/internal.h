@@ -296,6 +296,11 @@ int tcp_reach(const struct sockaddr *addr, socklen_t addr_len, char *ret_by,
 int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 	       void (*requested)(struct xp_conn_request *req), void *user,
 	       struct xp_listener **ret_listener, struct error *e);
+/* It waits for no device, but for the address. */
+int tcp_listen_later(struct xp *xp, const struct sockaddr *addr,
+		     socklen_t addr_len,
+		     void (*requested)(struct xp_conn_request *req), void *user,
+		     struct xp_listener **ret_listener, struct error *e);
 int tcp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
 		  void (*requested)(struct xp_conn_request *req), void *user,
 		  struct xp_listener **ret_listener, struct error *e);

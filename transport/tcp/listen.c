@@ -456,6 +456,18 @@ int tcp_listen(struct xp *xp, const struct sockaddr *addr, socklen_t addr_len,
 					 e);
 }
 
+int tcp_listen_later(struct xp *xp, const struct sockaddr *addr,
+		     socklen_t addr_len,
+		     void (*requested)(struct xp_conn_request *req), void *user,
+		     struct xp_listener **ret_listener, struct error *e)
+{
+	int fd = tcp_open_listener_early(addr, addr_len, e);
+
+	return fd < 0 ? fd
+		      : tcp_listen_begin(xp, fd, requested, user, ret_listener,
+					 e);
+}
+
 int tcp_listen_on(struct xp *xp, int fd, const struct sockaddr *addr,
 		  void (*requested)(struct xp_conn_request *req), void *user,
 		  struct xp_listener **ret_listener, struct error *e)

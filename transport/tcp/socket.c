@@ -58,6 +58,14 @@ void tcp_control_loopback(int fd, const struct sockaddr *addr)
 
 /* ---- listening ---- */
 
+static void socket_bind_early(int fd, int family)
+{
+	if (family == AF_INET6)
+		set(fd, IPPROTO_IPV6, IPV6_FREEBIND, 1);
+	else
+		set(fd, IPPROTO_IP, IP_FREEBIND, 1);
+}
+
 static int socket_listen(int fd, const struct sockaddr *addr,
 			 socklen_t addr_len)
 {
@@ -68,18 +76,34 @@ static int socket_listen(int fd, const struct sockaddr *addr,
 	return bind(fd, addr, addr_len) || listen(fd, SOMAXCONN) ? -errno : 0;
 }
 
-int tcp_open_listener(const struct sockaddr *addr, socklen_t addr_len,
-		      struct error *e)
+static int socket_open_listener(const struct sockaddr *addr, socklen_t addr_len,
+				bool early, struct error *e)
 {
 	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int err = fd < 0 ? -errno : socket_listen(fd, addr, addr_len);
+	int err = fd < 0 ? -errno : 0;
 
+	if (!err && early)
+		socket_bind_early(fd, addr->sa_family);
+	if (!err)
+		err = socket_listen(fd, addr, addr_len);
 	if (!err)
 		return fd;
 	if (fd >= 0)
 		close(fd);
 	xp_core_listen_failed(e, err);
 	return err;
+}
+
+int tcp_open_listener(const struct sockaddr *addr, socklen_t addr_len,
+		      struct error *e)
+{
+	return socket_open_listener(addr, addr_len, /* early= */ false, e);
+}
+
+int tcp_open_listener_early(const struct sockaddr *addr, socklen_t addr_len,
+			    struct error *e)
+{
+	return socket_open_listener(addr, addr_len, /* early= */ true, e);
 }
 
 /* ---- connections ---- */

@@ -22,6 +22,10 @@ void tcp_keep_alive(int fd, unsigned int keepalive_ms);
  * net.ipv6.bindv6only says. Return: the socket, or -errno with one clause in @e. */
 int tcp_open_listener(const struct sockaddr *addr, socklen_t addr_len,
 		      struct error *e);
+/* The same, also while this machine does not have the address: connections come when it
+ * has. */
+int tcp_open_listener_early(const struct sockaddr *addr, socklen_t addr_len,
+			    struct error *e);
 /*
  * Does @fd, which another process has made, listen on exactly @addr, in the network
  * namespace of this process? Kernels before Linux 5.14 do not tell the namespace. Return:

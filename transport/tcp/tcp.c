@@ -202,6 +202,7 @@ static const struct xp_ops ops = {
 	.flush = tcp_flush,
 	.destroy = destroy,
 	.listen = tcp_listen,
+	.listen_later = tcp_listen_later,
 	.listen_on = tcp_listen_on,
 	.unlisten = tcp_unlisten,
 	.set_keys = tcp_listener_set_keys,
