@@ -151,6 +151,53 @@ int lun_memory_choose(const struct lun_memory *m, struct lun_map *luns,
 	return err;
 }
 
+/* ---- disks that are not here yet ---- */
+
+bool lun_memory_knows(const struct lun_memory *m, const struct volume *vol)
+{
+	return lun_memory_find(m, vol);
+}
+
+static bool lun_is_of_other(const struct lun_map *luns,
+			    const struct volume *vol, const uint8_t *naa)
+{
+	for (unsigned int i = 0; i < luns->cnt; i++) {
+		if (luns->vol[i] != vol &&
+		    !memcmp(luns->vol[i]->info.naa, naa, SCSI_NAA_LEN))
+			return true;
+	}
+	return false;
+}
+
+static bool lun_known_may_be(const struct lun_known *known,
+			     const struct volume *vol, bool has_lun,
+			     const struct lun_map *luns)
+{
+	return known->lasts &&
+	       (has_lun ? known->lun == vol->lun
+			: !strcmp(known->name, vol->name)) &&
+	       !lun_is_of_other(luns, vol, known->naa);
+}
+
+bool lun_memory_guess(const struct lun_memory *m, struct volume *vol,
+		      bool has_lun, const struct lun_map *luns)
+{
+	static const uint8_t none[SCSI_NAA_LEN];
+	char text[sizeof("not here: ") + sizeof(vol->name) + sizeof(vol->path)];
+
+	if (memcmp(vol->info.naa, none, SCSI_NAA_LEN) != 0)
+		return lun_memory_knows(m, vol);
+	for (unsigned int i = m->cnt; i-- > 0;) {
+		if (!lun_known_may_be(&m->known[i], vol, has_lun, luns))
+			continue;
+		memcpy(vol->info.naa, m->known[i].naa, SCSI_NAA_LEN);
+		return true;
+	}
+	snprintf(text, sizeof(text), "not here: %s %s", vol->name, vol->path);
+	scsi_naa_make(text, vol->info.naa);
+	return false;
+}
+
 /* ---- the file ---- */
 
 static void lun_known_format(const struct lun_known *known, FILE *f)

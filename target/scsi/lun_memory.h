@@ -82,6 +82,17 @@ unsigned int lun_memory_free(const struct lun_memory *m,
 int lun_memory_choose(const struct lun_memory *m, struct lun_map *luns,
 		      const bool chooses[], struct error *e);
 
+/* True if the disk of @vol has had a LUN. */
+bool lun_memory_knows(const struct lun_memory *m, const struct volume *vol);
+
+/*
+ * For a volume whose disk is not here yet (volume_stand_in()): if it has no identifier, gives it
+ * that of the disk that had its LUN last (@has_lun) or its name, and that no other volume of
+ * @luns has; else one of its own. Return: whether that disk is known.
+ */
+bool lun_memory_guess(const struct lun_memory *m, struct volume *vol,
+		      bool has_lun, const struct lun_map *luns);
+
 /* Keeps the LUNs of @luns. 0: they are stable. A negative errno: none of them is known
  * better than before. */
 int lun_memory_keep(struct lun_memory *m, const struct lun_map *luns,

@@ -111,6 +111,16 @@ static enum volume_identity trust(const struct volume_spec *spec,
 						      : VOLUME_LASTING;
 }
 
+static void choose_identity_of_serial(const struct volume_spec *spec,
+				      struct volume *vol)
+{
+	char text[sizeof("serial:") + SCSI_SERIAL_MAX];
+
+	snprintf(vol->serial, sizeof(vol->serial), "%s", spec->serial);
+	snprintf(text, sizeof(text), "serial:%s", spec->serial);
+	scsi_naa_make(text, vol->info.naa);
+}
+
 static int choose_identity(const struct volume_spec *spec, const char *target,
 			   struct volume *vol)
 {
@@ -122,9 +132,7 @@ static int choose_identity(const struct volume_spec *spec, const char *target,
 	id = &vol->dev.backend->info.id;
 	vol->identity = trust(spec, &vol->dev.backend->info);
 	if (*spec->serial) {
-		snprintf(vol->serial, sizeof(vol->serial), "%s", spec->serial);
-		snprintf(text, sizeof(text), "serial:%s", spec->serial);
-		scsi_naa_make(text, vol->info.naa);
+		choose_identity_of_serial(spec, vol);
 		return 0;
 	}
 	if (vol->identity == VOLUME_NEW)
@@ -347,6 +355,30 @@ static int first_generation(struct volume *vol)
 				/* loss= */ NULL, &vol->info.store);
 }
 
+/* What is known without the store. */
+static void volume_begin(struct volume *vol, const struct volume_spec *spec,
+			 unsigned int lun)
+{
+	vol->lun = lun;
+	vol->allow = spec->allow;
+	vol->block_size = spec->block_size;
+	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);
+	volume_choose_name(spec, vol);
+}
+
+struct volume *volume_stand_in(const struct volume_spec *spec, unsigned int lun)
+{
+	struct volume *vol = calloc(1, sizeof(*vol));
+
+	if (!vol)
+		return NULL;
+	volume_begin(vol, spec, lun);
+	vol->identity = VOLUME_LASTING;
+	if (*spec->serial)
+		choose_identity_of_serial(spec, vol);
+	return vol;
+}
+
 int volume_open(const struct volume_spec *spec, unsigned int lun,
 		const char *target, struct volume **ret_vol, struct error *e)
 {
@@ -360,11 +392,7 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 	unit_state_init(&vol->state);
 	volume_status_init(vol);
 	writers_init(&vol->dev.writers);
-	vol->lun = lun;
-	vol->allow = spec->allow;
-	vol->block_size = spec->block_size;
-	snprintf(vol->path, sizeof(vol->path), "%s", spec->path);
-	volume_choose_name(spec, vol);
+	volume_begin(vol, spec, lun);
 	err = open_backend(spec, vol, e);
 	if (err) {
 		volume_close(vol);

@@ -145,6 +145,14 @@ int volume_open(const struct volume_spec *spec, unsigned int lun,
 void volume_close(struct volume *vol);
 
 /*
+ * What stands in for a volume whose store is not open yet: its name, LUN and rules. The
+ * identifier is that of serial=S, or all zero. Free with free(). NULL: out of memory. Thread:
+ * any.
+ */
+struct volume *volume_stand_in(const struct volume_spec *spec,
+			       unsigned int lun);
+
+/*
  * Opens the backend on a worker and registers what it needs there. Call it for
  * every worker. 0, or -errno with one clause in @e and nothing left behind.
  * volume_detach() undoes it before the reactor is destroyed. Thread: setup; of

@@ -147,6 +147,53 @@ T_ROWS(lun_stays_with_its_disk, starts_cases)
 	remove_dir();
 }
 
+/* One start, and another one with a volume whose store is not here yet. */
+static const struct wait_case {
+	const char *name;
+	const char *before;
+	const char *here;
+	char awaited;
+	int asked; /* lun=; -1: none */
+	bool known;
+	unsigned int lun;
+} wait_cases[] = {
+	{ "the LUN of its name", "ab", "a", 'b', -1, true, 1 },
+	{ "before those that are here", "ab", "b", 'a', -1, true, 0 },
+	{ "a new one after what is known", "ab", "a", 'c', -1, false, 2 },
+	{ "the LUN that it asks for, whatever its name was", "a5b", "b", 'c', 5,
+	  true, 5 },
+	{ "not the disk of one that is here", "a", "a", 'a', -1, false, 1 },
+	{ "not memory of its name", "A", "b", 'A', -1, false, 2 },
+};
+
+T_ROWS(lun_is_kept_for_what_is_not_here_yet, wait_cases)
+{
+	const struct wait_case *c = *state;
+	struct volume *vol;
+	struct start *s;
+
+	new_dir();
+	s = start_in(dir);
+	serve_all(s, c->before);
+	assert_int_equal(lun_memory_choose(&s->m, &s->luns, s->chooses, &s->e),
+			 0);
+	assert_int_equal(lun_memory_keep(&s->m, &s->luns, &s->e), 0);
+	stop(s);
+	s = start_in(dir);
+	serve_all(s, c->here);
+	serve(s, c->awaited, c->asked);
+	vol = s->luns.vol[s->luns.cnt - 1];
+	vol->identity = VOLUME_LASTING;
+	memset(vol->info.naa, 0, SCSI_NAA_LEN);
+	assert_int_equal(lun_memory_guess(&s->m, vol, c->asked >= 0, &s->luns),
+			 c->known);
+	assert_int_equal(lun_memory_choose(&s->m, &s->luns, s->chooses, &s->e),
+			 0);
+	assert_int_equal(vol->lun, c->lun);
+	stop(s);
+	remove_dir();
+}
+
 T_TEST(lun_of_a_disk_that_is_gone_is_refused)
 {
 	struct start *s = start_in(new_dir());
