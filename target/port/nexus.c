@@ -34,6 +34,7 @@ struct nexus *nexus_create(const struct access_who *who, struct lun_map *luns,
 	nexus->scsi.vol = nexus->view.vol;
 	nexus->scsi.read_only = nexus->view.read_only;
 	nexus->scsi.principal = nexus->view.principal;
+	nexus->scsi.awaited = nexus->view.awaited;
 	scsi_nexus_init(&nexus->scsi, luns, &who->port);
 	nexus->who = *who;
 	list_init(&nexus->node);

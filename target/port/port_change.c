@@ -108,6 +108,21 @@ void port_volume_added(struct port *port, struct volume *vol)
 			 vol->name, kept);
 }
 
+void port_awaits_less(struct port *port)
+{
+	struct list *it;
+
+	list_for_each(it, &port->nexuses) {
+		struct nexus *nexus = container_of(it, struct nexus, node);
+		struct lun_view view;
+
+		change_make_view_anew(port, nexus, &view);
+		for (unsigned int lun = 0; lun < LUNS_MAX; lun++)
+			__atomic_store_n(&nexus->view.awaited[lun],
+					 view.awaited[lun], __ATOMIC_RELAXED);
+	}
+}
+
 /* ---- volumes that are removed ---- */
 
 static bool change_sees(const struct nexus *nexus, const struct volume *vol)

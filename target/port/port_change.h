@@ -20,6 +20,8 @@
  * another volume (nexus_keep_meaning()). They get REPORTED LUNS DATA HAS
  * CHANGED. Ends a nexus with several addresses of which not all may see it. */
 void port_volume_added(struct port *port, struct volume *vol);
+/* port->luns->awaited has fewer volumes now. */
+void port_awaits_less(struct port *port);
 
 /* The name of a logged-in initiator that sees @vol. NULL: there is none. */
 const char *port_volume_user(const struct port *port, const struct volume *vol);

@@ -18,8 +18,7 @@ static int request_sense(struct scsi_task *task, void *buf, size_t cap,
 		scsi_sense(SCSI_KEY_NO_SENSE, SCSI_ASC_NO_ADDITIONAL_SENSE);
 
 	if (!task->vol)
-		sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-				   SCSI_ASC_LUN_NOT_SUPPORTED);
+		sense = scsi_nexus_no_volume(task->nexus, task->lun);
 	else if (!scsi_nexus_take_attention(task->nexus, task->lun, &sense) &&
 		 !scsi_nexus_take_deferred(task->nexus, task->lun, &sense) &&
 		 !scsi_volume_no_medium(task->vol, &sense))

@@ -26,6 +26,21 @@ lun_view_rules(const struct volume *vol, const struct access_rules *of_target)
 	return vol->allow.cnt ? &vol->allow : of_target;
 }
 
+static void lun_view_await(struct lun_view *view, const struct lun_map *luns,
+			   const struct access_rules *of_target,
+			   const struct access_who *who)
+{
+	for (unsigned int i = 0; i < luns->awaited_cnt; i++) {
+		const struct volume *vol = luns->awaited[i];
+		const struct access_rule *rule =
+			access_rules_find(lun_view_rules(vol, of_target), who);
+
+		if (rule)
+			view->awaited[rule->lun >= 0 ? (unsigned int)rule->lun
+						     : vol->lun] = true;
+	}
+}
+
 void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		   const struct access_rules *of_target,
 		   const struct access_who *who,
@@ -48,6 +63,7 @@ void lun_view_make(struct lun_view *view, struct lun_map *luns,
 		if (!lun_view_add(view, vol, lun, rule, who))
 			*ret_hidden = vol;
 	}
+	lun_view_await(view, luns, of_target, who);
 }
 
 /* Who is known on a volume. */

@@ -16,6 +16,8 @@ struct lun_view {
 	struct volume *vol[LUNS_MAX]; /* by LUN; NULL: none */
 	bool read_only[LUNS_MAX];
 	uint64_t principal[LUNS_MAX]; /* of the initiator, on that volume */
+	/* It will have a volume there that is not here yet. */
+	bool awaited[LUNS_MAX];
 	unsigned int cnt;
 };
 

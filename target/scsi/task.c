@@ -342,8 +342,7 @@ static bool check_unit(struct scsi_task *task, const struct scsi_cdb_info *row,
 	unsigned int flags = row ? row->flags : 0;
 
 	if (!task->vol && !(flags & SCSI_CDB_ABSENT_LUN)) {
-		*ret_sense = scsi_sense(SCSI_KEY_ILLEGAL_REQUEST,
-					SCSI_ASC_LUN_NOT_SUPPORTED);
+		*ret_sense = scsi_nexus_no_volume(task->nexus, task->lun);
 		return false;
 	}
 	if (!task->vol)

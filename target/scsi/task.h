@@ -61,6 +61,9 @@ struct scsi_nexus {
 	/* Its principal on each of them (access.h). Worker 0 changes it by atomic stores.
 	 * NULL: it has none. */
 	const uint64_t *principal;
+	/* LUNs where it will see a volume that is not here yet. Worker 0 changes them by atomic
+	 * stores. NULL: none. */
+	const bool *awaited;
 	struct list node; /* luns->nexuses, under its lock */
 	struct srp_port_id initiator;
 	_Atomic uint32_t ua[LUNS_MAX];
@@ -104,6 +107,16 @@ static inline struct volume *scsi_nexus_volume(const struct scsi_nexus *nexus,
 	struct volume *vol = scsi_nexus_slot(nexus, lun);
 
 	return vol && !vol->leaving ? vol : NULL;
+}
+
+/* Why there is no volume: the sense data for a command. */
+static inline struct scsi_sense
+scsi_nexus_no_volume(const struct scsi_nexus *nexus, int lun)
+{
+	if (nexus->awaited && lun >= 0 && lun < LUNS_MAX &&
+	    __atomic_load_n(&nexus->awaited[lun], __ATOMIC_RELAXED))
+		return scsi_sense(SCSI_KEY_NOT_READY, SCSI_ASC_BECOMING_READY);
+	return scsi_sense(SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_LUN_NOT_SUPPORTED);
 }
 
 /* The nexus as reservations of its LUN @lun know it. */

@@ -197,6 +197,9 @@ static inline bool volume_is_protected(const struct volume *vol)
 struct lun_map {
 	struct volume *vol[LUNS_MAX]; /* in the order of --backing */
 	unsigned int cnt;
+	/* What stands in for volumes that are not here yet. Worker 0. */
+	struct volume *awaited[LUNS_MAX];
+	unsigned int awaited_cnt;
 	/* LUNs that an initiator has seen since the start, by the volumes' own numbers.
 	 * Worker 0. */
 	bool seen[LUNS_MAX];

@@ -6,8 +6,10 @@
 #include "tests/lib/t_rig.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "target/port/port_change.h"
 #include "tests/lib/t_table.h"
 
 #define ONE "0x00000000000000000000000000000001"
@@ -859,6 +861,42 @@ static void expect_unknown(struct t_ini *ch, const struct volume *from,
 	scsi_sense_decode(rsp->sense, rsp->sense_len, &sense[1]);
 	assert_int_equal(sense[0].key, sense[1].key);
 	assert_int_equal(sense[0].code, sense[1].code);
+}
+
+/* A LUN that is kept for a volume which comes later. */
+T_TEST(volume_that_is_not_here_yet_is_becoming_ready)
+{
+	const uint8_t test_unit_ready[6] = { 0 };
+	struct volume *awaited = calloc(1, sizeof(*awaited));
+	struct t_ini *ch[2];
+	struct rig *rig;
+	struct lun_map *luns;
+	struct error e;
+
+	rig = two_views(&ch[0], &ch[1]);
+	rig_chan_free(ch[0]);
+	rig_chan_free(ch[1]);
+	luns = &rig->target.luns;
+	assert_non_null(awaited);
+	awaited->lun = 9;
+	assert_true(access_rules_add(&awaited->allow, "10.0.0.1", &e));
+	luns->awaited[luns->awaited_cnt++] = awaited;
+	t_fabric_come_from(rig->hub, "10.0.0.1");
+	ch[0] = rig_login(rig, 1, SRP_MULTICHAN_SINGLE);
+	t_fabric_come_from(rig->hub, "10.0.0.2");
+	ch[1] = rig_login(rig, 2, SRP_MULTICHAN_SINGLE);
+	expect_sense(ch[0], ask(ch[0], 9, test_unit_ready, 6, 0),
+		     SCSI_KEY_NOT_READY, SCSI_ASC_BECOMING_READY);
+	expect_sense(ch[0], ask(ch[0], 8, test_unit_ready, 6, 0),
+		     SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_LUN_NOT_SUPPORTED);
+	expect_sense(ch[1], ask(ch[1], 9, test_unit_ready, 6, 0),
+		     SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_LUN_NOT_SUPPORTED);
+	luns->awaited_cnt = 0;
+	port_awaits_less(&rig->target.port);
+	expect_sense(ch[0], ask(ch[0], 9, test_unit_ready, 6, 0),
+		     SCSI_KEY_ILLEGAL_REQUEST, SCSI_ASC_LUN_NOT_SUPPORTED);
+	rig_destroy(rig);
+	free(awaited);
 }
 
 T_TEST(extended_copy_finds_no_hidden_volume)
