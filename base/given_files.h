@@ -22,6 +22,7 @@
 struct given_file {
 	struct given_file *next;
 	char *path;
+	bool is_own; /* who has opened it does so at each start of the target */
 	/* Who takes them closes them, and sets cnt to 0. */
 	unsigned int cnt;
 	int fds[GIVEN_FILE_FDS_MAX];
@@ -36,7 +37,6 @@ struct given_files {
 	int fds[GIVEN_FILE_FDS_MAX];
 };
 
-/* As send() with MSG_NOSIGNAL; @cnt descriptors go with the first byte. */
 /*
  * Opens the file or block device @path @cnt times, as a target would: the first for reading
  * and writing, unless @read_only, the others for flushes. Returns @cnt, or -errno: -EINVAL: it is
@@ -45,6 +45,7 @@ struct given_files {
 int given_files_open(const char *path, bool read_only, int *fds,
 		     unsigned int cnt);
 
+/* As send() with MSG_NOSIGNAL; @cnt descriptors go with the first byte. */
 ssize_t given_files_send(int socket, const void *buf, size_t len,
 			 const int *fds, unsigned int cnt);
 

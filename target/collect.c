@@ -114,11 +114,26 @@ static void collect_volume(struct collect_volume *to, const struct volume *vol)
 		to->io[op].errors = vol->dev.errors[op];
 }
 
-static void collect_volumes(struct collect *c, const struct lun_map *luns)
+static void collect_absent(struct collect_volume *to,
+			   const struct absent_facts *a)
 {
-	c->volume_cnt = luns->cnt;
-	for (unsigned int i = 0; i < luns->cnt; i++)
-		collect_volume(&c->volumes[i], luns->vol[i]);
+	snprintf(to->name, sizeof(to->name), "%s", a->name);
+	to->state = ABSENT_STATE;
+	to->facts = (struct metrics_volume){
+		.since_ns = (uint64_t)a->since_ms * 1000000,
+	};
+}
+
+static void collect_volumes(struct collect *c, struct server *s)
+{
+	struct absent_facts absent;
+
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		collect_volume(&c->volumes[c->volume_cnt++], s->luns.vol[i]);
+	for (unsigned int i = 0;
+	     c->volume_cnt < LUNS_MAX && absent_look(&s->absents, i, &absent);
+	     i++)
+		collect_absent(&c->volumes[c->volume_cnt++], &absent);
 }
 
 static void collect_run_target(struct server *s, void *arg)
@@ -127,7 +142,7 @@ static void collect_run_target(struct server *s, void *arg)
 	struct collect *c = arg;
 
 	responder_process_facts(s, &discovery);
-	collect_volumes(c, &s->luns);
+	collect_volumes(c, s);
 	c->target = (struct metrics_target){
 		.one = 1,
 		.start_ns = s->start_ns,

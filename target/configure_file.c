@@ -83,8 +83,7 @@ static bool configuration_check_plugin(const struct plugin_spec *spec,
 	return true;
 }
 
-static bool configuration_check_volume(const struct volume_spec *spec,
-				       struct error *e)
+bool configuration_check_store(const struct volume_spec *spec, struct error *e)
 {
 	bool good = configuration_check_plugin(&spec->plugin,
 					       /* is_layer= */ false, e);
@@ -113,7 +112,7 @@ static bool configuration_check_volumes(const struct configuration *c,
 		char place[32];
 		struct error e;
 
-		if (configuration_check_volume(&c->opt.backings[i], &e))
+		if (configuration_check_store(&c->opt.backings[i], &e))
 			continue;
 		snprintf(place, sizeof(place), "backing[%u]", i);
 		log_error("%s:%u: %s: %s", path,

@@ -18,4 +18,8 @@ enum option_verdict configuration_read_file(int argc, char **argv,
 					    struct configuration *c);
 void configuration_drop_file(struct configuration *c);
 
+/* Are the plugins of @spec there, of the right kind, and do they know the parameters? Loads
+ * them. False, with one clause in @e: no. */
+bool configuration_check_store(const struct volume_spec *spec, struct error *e);
+
 #endif

@@ -207,19 +207,25 @@ static void manage_say_default_rules(struct manage *m)
 			    json_pack("[s]", ACCESS_DEFAULT));
 }
 
+static void manage_name_volume(json_t *to, const struct volume *vol)
+{
+	json_object_set_new(to, "name", json_string(vol->name));
+	json_object_set_new(to, "lun", json_integer(vol->lun));
+}
+
 void manage_started(struct manage *m)
 {
-	const struct lun_map *luns = &m->server->luns;
+	const struct server *s = m->server;
+	const struct lun_map *luns = &s->luns;
 	json_t *vols = json_object_get(m->config, "backing");
 
-	for (unsigned int i = 0; i < luns->cnt; i++) {
-		json_t *vol = json_array_get(vols, i);
-
-		json_object_set_new(vol, "name",
-				    json_string(luns->vol[i]->name));
-		json_object_set_new(vol, "lun",
-				    json_integer(luns->vol[i]->lun));
-	}
+	for (unsigned int i = 0; i < luns->cnt; i++)
+		manage_name_volume(json_array_get(vols, s->backing_of[i]),
+				   luns->vol[i]);
+	for (unsigned int i = 0; i < s->absents.cnt; i++)
+		manage_name_volume(
+			json_array_get(vols, s->absents.list[i]->index),
+			s->absents.list[i]->stand_in);
 	m->at_start = json_deep_copy(m->config);
 	m->added = manage_find_added(m);
 	manage_say_default_rules(m);

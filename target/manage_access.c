@@ -35,6 +35,14 @@ static void manage_run_rules(struct server *s, void *arg)
 	c->ended = port_rules_changed(&s->port);
 }
 
+/* What stands in for it, if it is not here yet. */
+static struct volume *manage_find_volume(struct manage *m, const char *name)
+{
+	const struct absent *a = absent_find(&m->server->absents, name);
+
+	return a ? a->stand_in : manage_served(m, name);
+}
+
 static bool manage_read_rules(struct manage *m, const struct manage_allow *from,
 			      struct manage_rules *to, struct manage_fault *f)
 {
@@ -44,7 +52,7 @@ static bool manage_read_rules(struct manage *m, const struct manage_allow *from,
 	size_t i;
 
 	to->from = from;
-	to->vol = from->volume ? manage_served(m, from->volume) : NULL;
+	to->vol = from->volume ? manage_find_volume(m, from->volume) : NULL;
 	if (from->volume && !to->vol)
 		return manage_refuse_unknown(f, from->volume);
 	json_array_foreach((json_t *)(uintptr_t)from->rules, i, rule) {

@@ -84,37 +84,57 @@ static void aside_await_last(const struct manage_aside *job)
 		;
 }
 
-/* 0, or why it is left to its thread. */
-static int aside_await(const struct manage *m, struct manage_aside *job,
+int manage_begin_aside(struct manage_aside *job, struct error *e)
+{
+	int err = manage_start_aside(job);
+
+	if (!err)
+		return 0;
+	job->free(job);
+	return error_set(e, -err, "cannot start a thread: %s", strerror(err));
+}
+
+int manage_await_aside(const struct manage *m, struct manage_aside *job,
 		       unsigned int seconds)
 {
 	struct timespec until = aside_until(seconds);
 	int err = 0;
+	bool ends;
 
 	pthread_mutex_lock(&aside_lock);
-	while (!job->is_done && !m->asides_end && !err)
+	while (!job->is_done && !(m && m->asides_end) && !err)
 		err = aside_wait(seconds ? &until : NULL);
-	err = m->asides_end ? -ESHUTDOWN : -err;
-	if (err == -ESHUTDOWN)
+	ends = m && m->asides_end;
+	if (ends)
 		aside_await_last(job);
-	if (job->is_done)
-		err = 0;
-	job->is_left = err;
+	err = job->is_done ? 0 : ends ? -ESHUTDOWN : -err;
+	job->is_left = err == -ESHUTDOWN;
 	pthread_mutex_unlock(&aside_lock);
 	return err;
+}
+
+void manage_leave_aside(struct manage_aside *job)
+{
+	bool is_done;
+
+	pthread_mutex_lock(&aside_lock);
+	is_done = job->is_done;
+	job->is_left = true;
+	pthread_mutex_unlock(&aside_lock);
+	if (is_done)
+		job->free(job);
 }
 
 int manage_run_aside(const struct manage *m, struct manage_aside *job,
 		     unsigned int seconds, struct error *e)
 {
-	int err = manage_start_aside(job);
+	int err = manage_begin_aside(job, e);
 
-	if (err) {
-		job->free(job);
-		return error_set(e, -err, "cannot start a thread: %s",
-				 strerror(err));
-	}
-	err = aside_await(m, job, seconds);
+	if (err)
+		return err;
+	err = manage_await_aside(m, job, seconds);
+	if (err == -ETIMEDOUT)
+		manage_leave_aside(job);
 	if (err == -ESHUTDOWN)
 		error_set(e, err, "the target is stopping");
 	else if (err)

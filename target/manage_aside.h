@@ -40,6 +40,17 @@ int manage_run_aside(const struct manage *m, struct manage_aside *job,
 int manage_run_unlocked(struct manage *m, struct manage_aside *job,
 			struct error *e);
 
+/*
+ * Both in two steps: begins run(); 0, or -errno with a clause in @e, and @job is free. Then
+ * waits as above, and returns 0, or -ETIMEDOUT: it goes on, and the caller may wait for it again,
+ * or leave it; or -ESHUTDOWN: it is left. @m: NULL: the target has not begun to serve.
+ */
+int manage_begin_aside(struct manage_aside *job, struct error *e);
+int manage_await_aside(const struct manage *m, struct manage_aside *job,
+		       unsigned int seconds);
+/* Frees @job, now or when run() has returned. */
+void manage_leave_aside(struct manage_aside *job);
+
 /* The target ends: nobody waits any more, now and later. Thread: main. */
 void manage_end_asides(struct manage *m);
 

@@ -160,26 +160,53 @@ static json_t *method_volume(const struct volume *vol)
 	return one;
 }
 
-static int method_compare_luns(const void *one, const void *two)
+/* Of one that is not here yet, what words tell. */
+static json_t *method_absent(const struct absent_facts *a)
 {
-	const struct volume *const *a = one;
-	const struct volume *const *b = two;
+	const struct volume_spec *spec = a->spec;
 
-	if ((*a)->lun != (*b)->lun)
-		return (*a)->lun < (*b)->lun ? -1 : 1;
-	return strcmp((*a)->name, (*b)->name);
+	return json_pack(
+		"{s:s, s:i, s:s, s:o, s:o, s:i, s:i, s:b, s:b, s:b, s:i, s:i, "
+		"s:s, s:I, s:o, s:s}",
+		"name", a->name, "lun", (int)a->lun, "kind",
+		spec->store == VOLUME_STORE_PLUGIN ? spec->plugin.name : "file",
+		"store", varlink_text(spec->path), "serial",
+		varlink_text(spec->serial), "size", 0, "block_size",
+		(int)spec->block_size, "read_only", spec->read_only,
+		"write_cache", false, "never_stable", false, "progress_percent",
+		0, "seconds_left", 0, "state", ABSENT_STATE, "state_since_ms",
+		(json_int_t)a->since_ms, "state_error", varlink_text(a->why),
+		"state_end", a->next);
 }
 
-/* On worker 0, which changes the list. */
+static json_int_t method_lun(const void *vol)
+{
+	return json_integer_value(
+		json_object_get(*(const json_t *const *)vol, "lun"));
+}
+
+static int method_compare_luns(const void *a, const void *b)
+{
+	if (method_lun(a) != method_lun(b))
+		return method_lun(a) < method_lun(b) ? -1 : 1;
+	return strcmp(config_get_text(*(const json_t *const *)a, "name"),
+		      config_get_text(*(const json_t *const *)b, "name"));
+}
+
+/* On worker 0, which changes the lists. */
 static void method_run_volumes(struct server *s, void *arg)
 {
-	const struct volume *vols[LUNS_MAX];
-	unsigned int cnt = s->luns.cnt;
+	json_t *vols[2 * LUNS_MAX];
+	struct absent_facts absent;
+	unsigned int cnt = 0;
 
-	memcpy(vols, s->luns.vol, cnt * sizeof(*vols));
+	for (unsigned int i = 0; i < s->luns.cnt; i++)
+		vols[cnt++] = method_volume(s->luns.vol[i]);
+	for (unsigned int i = 0; absent_look(&s->absents, i, &absent); i++)
+		vols[cnt++] = method_absent(&absent);
 	qsort(vols, cnt, sizeof(*vols), method_compare_luns);
 	for (unsigned int i = 0; i < cnt; i++)
-		json_array_append_new(arg, method_volume(vols[i]));
+		json_array_append_new(arg, vols[i]);
 }
 
 /* Says who may use @vol, as the configuration does. */
@@ -220,9 +247,11 @@ struct method_sessions {
 	json_t *not_ready; /* names of volumes; NULL: not wanted */
 };
 
-static void method_list_not_ready(const struct lun_map *luns, json_t *list)
+static void method_list_not_ready(struct server *s, json_t *list)
 {
+	const struct lun_map *luns = &s->luns;
 	struct volume_status_facts facts;
+	struct absent_facts absent;
 
 	for (unsigned int i = 0; i < luns->cnt; i++) {
 		volume_status_read(luns->vol[i], &facts);
@@ -230,6 +259,8 @@ static void method_list_not_ready(const struct lun_map *luns, json_t *list)
 			json_array_append_new(list,
 					      json_string(luns->vol[i]->name));
 	}
+	for (unsigned int i = 0; absent_look(&s->absents, i, &absent); i++)
+		json_array_append_new(list, json_string(absent.name));
 }
 
 /* By LUN. */
@@ -264,9 +295,9 @@ static void method_run_sessions(struct server *s, void *arg)
 	sessions->cnt = port_sessions(&s->port, sessions->list, sessions->max);
 	if (sessions->names)
 		method_name_volumes(sessions);
-	sessions->volumes = s->luns.cnt;
+	sessions->volumes = s->luns.cnt + absents_count(&s->absents);
 	if (sessions->not_ready)
-		method_list_not_ready(&s->luns, sessions->not_ready);
+		method_list_not_ready(s, sessions->not_ready);
 }
 
 /* NULL: not over RDMA. */
@@ -332,6 +363,28 @@ static json_t *method_listeners(const struct manage_view *view)
 	return list;
 }
 
+static bool method_is_reached(const struct manage_view *view, unsigned int tag)
+{
+	for (unsigned int i = 0; i < view->point_cnt; i++) {
+		if (view->point[i].tag == tag &&
+		    listen_point_is_up(&view->point[i]))
+			return true;
+	}
+	return false;
+}
+
+/* What waits for RDMA beside an address over TCP misses nothing. */
+static json_t *method_waiting(const struct manage_view *view)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < view->point_cnt; i++)
+		if (!method_is_reached(view, view->point[i].tag))
+			json_array_append_new(
+				list, manage_listener_text(&view->point[i]));
+	return list;
+}
+
 static void method_run_drain(struct server *s, void *arg)
 {
 	server_drain_look(s, arg);
@@ -363,28 +416,6 @@ static json_t *method_discovery_ended(const struct server *s)
 		return NULL;
 	return json_pack("{s:I, s:s, s:s}", "since_ms",
 			 (json_int_t)facts.ended_ms, "error", facts.why, "end",
-static bool method_is_reached(const struct manage_view *view, unsigned int tag)
-{
-	for (unsigned int i = 0; i < view->point_cnt; i++) {
-		if (view->point[i].tag == tag &&
-		    listen_point_is_up(&view->point[i]))
-			return true;
-	}
-	return false;
-}
-
-/* What waits for RDMA beside an address over TCP misses nothing. */
-static json_t *method_waiting(const struct manage_view *view)
-{
-	json_t *list = json_array();
-
-	for (unsigned int i = 0; i < view->point_cnt; i++)
-		if (!method_is_reached(view, view->point[i].tag))
-			json_array_append_new(
-				list, manage_listener_text(&view->point[i]));
-	return list;
-}
-
 			 RESPONDER_PROCESS_END);
 }
 
@@ -874,7 +905,7 @@ static const struct control_method manage_methods[] = {
 		 "state: string, state_since_ms: int, state_error: ?string, "
 		 "state_end: ?string, progress_percent: int, seconds_left: "
 		 "int, allow: []string, follows_target: bool)",
-	  .help = "List the volumes that are served; sizes are in bytes; "
+	  .help = "List the volumes, also those that are not here yet; sizes are in bytes; "
 		  "follows_target: it has no rules of its own, and allow has "
 		  "those of the target",
 	  .run = method_list_volumes },

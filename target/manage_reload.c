@@ -97,6 +97,7 @@ bool manage_reload(struct manage *m, struct given_files *given,
 		   json_t **ret_changes, struct manage_fault *f)
 {
 	server_call(m->server, reload_run_measure, NULL);
+	absents_hurry(&m->server->absents);
 	if (reload_file(m, given, ret_changes, f))
 		return true;
 	log_error("the configuration is not applied: %s: %s%s%s", f->object,

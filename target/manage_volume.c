@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "target/block/plugin_load.h"
+#include "target/manage_arrive.h"
 #include "target/manage_open.h"
 #include "target/port/port_change.h"
 #include "target/port/task_mgmt.h"
@@ -37,8 +38,10 @@ enum manage_volume_state {
 struct manage_volume {
 	struct manage *m;
 	struct server *s;
-	struct volume_spec *spec;
-	bool is_part;		       /* of a larger change */
+	const struct volume_spec *spec;
+	struct absent
+		*absent; /* its store came late; NULL: it was not waited for */
+	bool is_part;	 /* of a larger change */
 	struct access_rules meanwhile; /* if it has none of its own */
 	struct volume *vol;
 	enum manage_volume_state state;
@@ -106,6 +109,34 @@ static int manage_check_plugins(struct manage_volume *v)
 	return err;
 }
 
+/* The new one comes after those that are here; then, as their LUNs are taken, those that are
+ * not here yet. */
+static void manage_list_volumes(const struct manage_volume *v,
+				struct lun_map *luns)
+{
+	const struct absents *all = &v->s->absents;
+
+	*luns = v->s->luns;
+	luns->vol[luns->cnt++] = v->vol;
+	for (unsigned int i = 0; i < all->cnt; i++) {
+		if (all->list[i] != v->absent)
+			luns->vol[luns->cnt++] = all->list[i]->stand_in;
+	}
+}
+
+/* False: it has one, also if it is the one that was kept for it. */
+static bool manage_chooses_lun(const struct manage_volume *v)
+{
+	const struct absent *a = v->absent;
+
+	if (v->spec->has_lun)
+		return false;
+	if (!a || !a->is_fresh || lun_memory_knows(&v->s->lun_memory, v->vol))
+		return true;
+	v->vol->lun = a->stand_in->lun;
+	return false;
+}
+
 /* Its LUN and its state, beside all others. */
 static int manage_prepare(struct manage_volume *v)
 {
@@ -115,14 +146,15 @@ static int manage_prepare(struct manage_volume *v)
 
 	if (!luns)
 		return error_set(&v->e, -ENOMEM, "out of memory");
-	*luns = v->s->luns;
-	chooses[luns->cnt] = !v->spec->has_lun;
-	luns->vol[luns->cnt++] = v->vol;
+	manage_list_volumes(v, luns);
+	chooses[v->s->luns.cnt] = manage_chooses_lun(v);
 	err = lun_memory_choose(&v->s->lun_memory, luns, chooses, &v->e);
 	if (!err)
 		err = server_check_volumes(luns, &v->e);
 	if (!err)
 		err = server_load_state(v->s, v->vol, &v->e);
+	/* Only of what is here. */
+	luns->cnt = v->s->luns.cnt + 1;
 	if (!err)
 		err = lun_memory_keep(&v->s->lun_memory, luns, &v->e);
 	free(luns);
@@ -163,7 +195,8 @@ static void manage_run_check_leaving(struct server *s, void *arg)
 				"answered yet; try again when it has",
 				vol->name, vol->path);
 	}
-	if (!v->res && s->luns.cnt + s->leavers >= LUNS_MAX)
+	if (!v->res && !v->absent &&
+	    s->luns.cnt + s->absents.cnt + s->leavers >= LUNS_MAX)
 		v->res = error_set(
 			&v->e, -EBUSY,
 			"the stores of removed volumes have not answered yet");
@@ -184,7 +217,7 @@ static unsigned int manage_first_lun(const struct manage_volume *v)
 		       : lun_memory_free(&v->s->lun_memory, &v->s->luns);
 }
 
-static int manage_open(struct manage_volume *v)
+static int manage_open_store(struct manage_volume *v)
 {
 	int err = manage_check_plugins(v);
 
@@ -198,8 +231,18 @@ static int manage_open(struct manage_volume *v)
 		v->vol = NULL;
 		if (err == -EACCES && !v->spec->given)
 			manage_advise_given(v);
-		return err;
 	}
+	return err;
+}
+
+static int manage_open(struct manage_volume *v)
+{
+	int err = v->absent ? 0 : manage_open_store(v);
+
+	if (err)
+		return err;
+	if (v->absent)
+		v->vol->allow = v->absent->stand_in->allow;
 	/* Others may have changed something meanwhile. */
 	err = manage_check_leaving(v);
 	if (!err)
@@ -258,6 +301,8 @@ static void manage_run_serve(struct server *s, void *arg)
 
 	port_volume_added(&s->port, v->vol);
 	manage_count_attached(s);
+	if (v->absent)
+		server_await_no_more(s, v->absent);
 }
 
 static void manage_evicted(struct task_mgmt_eviction *ev)
@@ -582,13 +627,20 @@ static bool manage_take_meanwhile(struct manage_volume *v, const json_t *rules)
 	return true;
 }
 
+static void manage_log_added(const struct volume *vol)
+{
+	struct log_about about = volume_about(vol, "volume-added");
+
+	log_event(LOG_NOTICE, &about, "volume '%s' is served as LUN %u now",
+		  vol->name, vol->lun);
+}
+
 bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		       json_t **ret_vol, struct manage_fault *f)
 {
 	const char *name = config_get_text(new->vol, "name");
 	_cleanup_free_ struct volume_spec *spec = malloc(sizeof(*spec));
 	struct config_fault fault;
-	struct log_about about;
 	struct manage_volume v;
 	json_t *vol;
 	int err;
@@ -608,19 +660,50 @@ bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 	v.is_part = new->is_part;
 	if (!manage_take_meanwhile(&v, new->meanwhile))
 		return manage_refuse_volume(f, name, "allow", v.e.text);
-	if (m->server->luns.cnt == LUNS_MAX)
+	if (m->server->luns.cnt + m->server->absents.cnt >= LUNS_MAX)
 		return manage_refuse_volume(f, name, "lun",
 					    "all 256 LUNs are taken");
 	err = manage_bring(&v);
 	manage_volume_fini(&v);
 	if (err)
 		return manage_refuse_volume(f, name, "", v.e.text);
-	about = volume_about(v.vol, "volume-added");
-	log_event(LOG_NOTICE, &about, "volume '%s' is served as LUN %u now",
-		  v.vol->name, v.vol->lun);
+	manage_log_added(v.vol);
 	manage_note_volume(m, new->vol, v.vol);
 	*ret_vol = manage_find(m, v.vol->name);
 	return true;
+}
+
+int manage_arrive_volume(struct manage *m, struct absent *a, struct volume *vol,
+			 struct error *e)
+{
+	json_t *lun = json_integer(vol->lun);
+	struct manage_volume v;
+	int err;
+
+	if (a->is_gone) {
+		volume_close(vol);
+		json_decref(lun);
+		return error_set(e, -ESHUTDOWN, "it was removed");
+	}
+	manage_volume_init(&v, m);
+	v.spec = a->spec;
+	v.absent = a;
+	v.vol = vol;
+	err = manage_bring(&v);
+	manage_volume_fini(&v);
+	if (err) {
+		*e = v.e;
+	} else {
+		manage_log_added(vol);
+		json_integer_set(lun, vol->lun);
+		if (!json_equal(
+			    json_object_get(manage_find(m, vol->name), "lun"),
+			    lun))
+			manage_edit_key(m, vol->name, "lun", lun);
+		arrive_tell(m->server);
+	}
+	json_decref(lun);
+	return err;
 }
 
 static void manage_forget_volume(struct manage *m, const char *name)
@@ -822,24 +905,78 @@ static bool manage_remove_leavers(struct manage *m, struct manage_leavers *l,
 	return !refused;
 }
 
+/* Those of @names that are served, or not: nobody else sees the others. */
+static json_t *manage_names(const struct manage *m, const json_t *names,
+			    bool served)
+{
+	json_t *list = json_array();
+	json_t *name;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)names, i, name) {
+		bool is_absent = absent_find(&m->server->absents,
+					     json_string_value(name));
+
+		if (is_absent != served)
+			json_array_append(list, name);
+	}
+	return list;
+}
+
+static void manage_run_await_no_more(struct server *s, void *arg)
+{
+	server_await_no_more(s, arg);
+}
+
+static void manage_remove_absents(struct manage *m, const json_t *names)
+{
+	struct server *s = m->server;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)names, i, one) {
+		const char *name = json_string_value(one);
+		struct log_about about = { .event = "volume-removed",
+					   .volume = name };
+		struct absent *a = absent_find(&s->absents, name);
+
+		if (!a)
+			continue;
+		about.lun = a->stand_in->lun;
+		log_event(LOG_NOTICE, &about,
+			  "volume '%s' is not waited for any more", name);
+		manage_forget_volume(m, name);
+		server_call(s, manage_run_await_no_more, a);
+		arrive_tell(s);
+	}
+}
+
 bool manage_remove_volumes(struct manage *m, const json_t *names, bool force,
 			   struct manage_fault *f)
 {
-	struct manage_leavers l = { .names = names, .force = force };
+	json_t *served = manage_names(m, names, true);
+	json_t *absent = manage_names(m, names, false);
+	struct manage_leavers l = { .names = served, .force = force };
 	bool good = manage_find_leavers(m, &l, f) &&
 		    manage_flush_leavers(&l, f) &&
-		    manage_remove_leavers(m, &l, f);
+		    (!l.cnt || manage_remove_leavers(m, &l, f));
 
+	if (good)
+		manage_remove_absents(m, absent);
 	manage_leavers_free(&l);
+	json_decref(served);
+	json_decref(absent);
 	return good;
 }
 
 bool manage_may_remove(struct manage *m, const json_t *names, bool force,
 		       struct manage_fault *f)
 {
-	struct manage_leavers l = { .names = names, .force = force };
+	json_t *served = manage_names(m, names, true);
+	struct manage_leavers l = { .names = served, .force = force };
 	bool good = manage_find_leavers(m, &l, f);
 
 	manage_leavers_free(&l);
+	json_decref(served);
 	return good;
 }

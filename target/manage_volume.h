@@ -31,6 +31,10 @@ struct manage_new_volume {
  * refused. */
 bool manage_add_volume(struct manage *m, const struct manage_new_volume *new,
 		       json_t **ret_vol, struct manage_fault *f);
+/* The same for one that the start waits for: @vol is its store, which is closed if it is
+ * refused. -errno with one clause in @e; -ESHUTDOWN: the target is stopping, or it is gone. */
+int manage_arrive_volume(struct manage *m, struct absent *a, struct volume *vol,
+			 struct error *e);
 /* Removes the volumes @names: all of them go, or, when one is refused, none. (If memory
  * runs out on the way, those before it have gone.) Refused while an initiator sees one, or
  * if one cannot be flushed. With @force, ends all commands first, and only logs a flush

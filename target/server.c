@@ -26,6 +26,9 @@
 #include "target/heartbeat.h"
 #include "target/landlock.h"
 #include "target/listen.h"
+#if HAVE_JSON
+#include "target/manage_arrive.h"
+#endif
 #include "target/responder_process.h"
 #include "target/service_notify.h"
 #include "target/start_signals.h"
@@ -194,10 +197,17 @@ static void server_log_counters(struct server *s)
 static void server_hangup(struct server *s)
 {
 	log_notice("hang-up signal: looking for volumes that have grown");
+	absents_hurry(&s->absents);
 	if (s->reload)
 		s->reload(s->manage);
 	else
 		server_measure_volumes(s);
+}
+
+static void server_child_ended(struct server *s)
+{
+	responder_process_ended(s);
+	store_opener_ended(&s->opener);
 }
 
 static void server_on_signal(struct reactor_watch *w, uint32_t events)
@@ -213,7 +223,7 @@ static void server_on_signal(struct reactor_watch *w, uint32_t events)
 		else if (info.ssi_signo == SIGUSR2)
 			server_log_counters(s);
 		else if (info.ssi_signo == SIGCHLD)
-			responder_process_ended(s);
+			server_child_ended(s);
 		else
 			server_stop_signal(s, (int)info.ssi_signo);
 	}
@@ -312,7 +322,7 @@ static int server_open_pidfile(struct server *s, struct error *e)
 static bool server_derives_identity(const struct server *s)
 {
 	for (unsigned int i = 0; i < s->luns.cnt; i++) {
-		if (!*s->opt->backings[i].serial &&
+		if (!*s->opt->backings[s->backing_of[i]].serial &&
 		    s->luns.vol[i]->identity != VOLUME_NEW)
 			return true;
 	}
@@ -355,6 +365,14 @@ static int server_raise_limits(struct server *s, struct error *e)
 {
 	privileges_raise_limits();
 	return 0;
+}
+
+/* It opens what is not here yet. */
+static int server_fork_opener(struct server *s, struct error *e)
+{
+	return server_waits(s)
+		       ? store_opener_fork(&s->opener, s->opt, s->signal_fd, e)
+		       : 0;
 }
 
 /* With the rights of the user that the target becomes: files that it makes in the
@@ -529,6 +547,7 @@ static int server_listen_all(struct server *s, struct error *e)
 		.unlisten = server_unlisten,
 		.user = s,
 		.has_keys = s->opt->keys,
+		.waits = server_waits(s),
 	};
 
 	server_init_port(s);
@@ -541,7 +560,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		/* with the rights of the user that started the target */
 		server_catch_signals,
 		responder_process_fork,
-		.waits = server_waits(s),
+		server_fork_opener,
 		server_open_stores,
 		server_open_pidfile,
 #if HAVE_JSON
@@ -596,6 +615,8 @@ static void server_tear_down(struct server *s)
 		log_exit(EXIT_FAILURE);
 	}
 #endif
+	store_opener_close(&s->opener);
+	absents_fini(&s->absents);
 	/* Threads of plugins may still run. */
 	backend_plugin_on_resize(NULL, NULL);
 	for (unsigned int i = 1; i < s->worker_cnt; i++)
@@ -644,6 +665,10 @@ static void server_serve(struct server *s)
 	/* The thread has the rights of the others. What can be pasted was
 	 * written without it: every start needs it. */
 	log_start_thread();
+#if HAVE_JSON
+	if (s->absents.cnt)
+		arrive_tell(s);
+#endif
 	service_notify(s->notify_fd, SERVICE_READY);
 	err = reactor_run(s->workers[0].reactor);
 	if (err) {
@@ -684,6 +709,8 @@ int server_run(const struct configuration *c)
 	s->configuration = c;
 	server_calls_init(s);
 	lun_map_init(&s->luns);
+	absents_init(&s->absents);
+	s->opener.socket = -1;
 	s->signal_fd = -1;
 	s->pidfile.fd = -1;
 	s->notify_fd = -1;

@@ -3,6 +3,7 @@
 
 #include "target/control/control.h"
 #include "target/manage.h"
+#include "target/manage_arrive.h"
 #include "target/manage_aside.h"
 #include "target/manage_methods.h"
 #include "target/manage_reload.h"
@@ -44,6 +45,7 @@ int server_manage_start(struct server *s, struct error *e)
 	server_calls_open(s);
 	if (s->opt->config)
 		s->reload = manage_begin_reload;
+	arrive_start(s->manage);
 	return s->control ? control_start(s->control, &manage_interface,
 					  s->manage, e)
 			  : 0;
@@ -54,7 +56,7 @@ bool server_manage_close(struct server *s)
 	server_calls_close(s);
 	if (s->manage)
 		manage_end_asides(s->manage);
-	if (!control_destroy(s->control, MANAGE_LAST_MS) ||
+	if (!control_destroy(s->control, MANAGE_LAST_MS) || !arrive_end(s) ||
 	    (s->manage && !manage_await_reload(s->manage))) {
 		log_error("a change does not end; the target ends without it");
 		return false;

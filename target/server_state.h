@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include "base/pidfile.h"
+#include "target/absent.h"
 #include "target/listen.h"
 #include "target/configure.h"
 #include "config/options.h"
@@ -20,6 +21,7 @@
 #include "target/journal_thread.h"
 #include "target/state_dir.h"
 #include "target/start_signals.h"
+#include "target/store_opener.h"
 
 /* The end of the target. server_stop_enter() makes every change. */
 enum server_stop_state {
@@ -97,6 +99,10 @@ struct server {
 	struct worker workers[WORKERS_MAX];
 	unsigned int worker_cnt; /* workers that are open */
 	struct lun_map luns;
+	/* At the start: the place of each in the options. */
+	unsigned int backing_of[LUNS_MAX];
+	struct absents absents;
+	struct store_opener opener;
 	/* Volumes that are being removed: no command finds them, but some may still
 	 * run. */
 	struct volume *leaving[LUNS_MAX];
@@ -154,12 +160,6 @@ struct server {
 	struct server_drain drain;
 };
 
-void server_calls_init(struct server *s);
-/* Worker 0 runs from now on; or it does no more, which ends all calls. Thread:
- * main. */
-void server_calls_open(struct server *s);
-void server_calls_close(struct server *s);
-
 /* The start waits for what is not there yet: it can be asked what that is. */
 static inline bool server_waits(const struct server *s)
 {
@@ -169,6 +169,12 @@ static inline bool server_waits(const struct server *s)
 
 	return (s->opt->config || has_control) && !s->opt->strict;
 }
+
+void server_calls_init(struct server *s);
+/* Worker 0 runs from now on; or it does no more, which ends all calls. Thread:
+ * main. */
+void server_calls_open(struct server *s);
+void server_calls_close(struct server *s);
 
 /*
  * Lets worker 0 call run(@s, @arg), and waits until it has. Return: 0, or

@@ -2,10 +2,17 @@
 #include "target/server_volumes.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "config.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "target/block/plugin_host.h"
+#if HAVE_JSON
+#include "target/manage_arrive.h"
+#endif
+#include "target/port/port_change.h"
 #include "target/port/task_mgmt.h"
 #include "target/scsi/unit_share.h"
 #include "target/scsi/unit_state.h"
@@ -73,39 +80,83 @@ static void server_number_volumes(const struct target_options *opt,
 	}
 }
 
-int server_open_volumes(struct server *s, struct error *e)
+void server_take_volume(struct server *s, unsigned int index,
+			struct volume *vol)
 {
-	struct lun_map *luns = &s->luns;
-	unsigned int numbers[LUNS_MAX] = { 0 };
-	int err;
+	s->backing_of[s->luns.cnt] = index;
+	s->luns.vol[s->luns.cnt++] = vol;
+}
 
-	server_number_volumes(s->opt, numbers);
-	for (unsigned int i = 0; i < s->opt->backing_cnt; i++) {
+/* All of them, or the start fails. */
+static int server_open_all(struct server *s, const unsigned int numbers[],
+			   struct error *e)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->opt->backing_cnt && !err; i++) {
+		struct volume *vol;
+
 		s->opening = s->opt->backing_texts[i];
 		err = volume_open(&s->opt->backings[i], numbers[i],
-				  s->target.text, &luns->vol[i], e);
+				  s->target.text, &vol, e);
 		s->opening = NULL;
-		if (err) {
-			luns->vol[i] = NULL;
-			return err;
-		}
-		luns->cnt++;
+		if (!err)
+			server_take_volume(s, i, vol);
 	}
-	return 0;
+	return err;
+}
+
+int server_open_volumes(struct server *s, struct error *e)
+{
+	unsigned int numbers[LUNS_MAX] = { 0 };
+
+	server_number_volumes(s->opt, numbers);
+#if HAVE_JSON
+	if (server_waits(s))
+		return arrive_open_volumes(s, numbers, e);
+#endif
+	return server_open_all(s, numbers, e);
+}
+
+/* Those of the configuration, in its order: what is not here yet has a LUN, too. */
+static void server_list_volumes(const struct server *s, struct lun_map *all,
+				bool chooses[])
+{
+	const struct target_options *opt = s->opt;
+	unsigned int here = 0;
+	unsigned int absent = 0;
+
+	for (unsigned int i = 0; i < opt->backing_cnt; i++) {
+		bool is_here = here < s->luns.cnt && s->backing_of[here] == i;
+
+		chooses[i] = !opt->backings[i].has_lun;
+		all->vol[i] = is_here ? s->luns.vol[here++]
+				      : s->absents.list[absent++]->stand_in;
+	}
+	all->cnt = opt->backing_cnt;
 }
 
 static int server_choose_luns(struct server *s, struct error *e)
 {
-	bool chooses[LUNS_MAX];
+	_cleanup_free_ struct lun_map *all = calloc(1, sizeof(*all));
+	bool chooses[LUNS_MAX] = { false };
 	int err;
 
-	for (unsigned int i = 0; i < s->luns.cnt; i++)
-		chooses[i] = !s->opt->backings[i].has_lun;
-	err = lun_memory_choose(&s->lun_memory, &s->luns, chooses, e);
+	if (!all)
+		return error_set(e, -ENOMEM, "out of memory");
+	server_list_volumes(s, all, chooses);
+	for (unsigned int i = 0; i < s->absents.cnt; i++) {
+		struct absent *a = s->absents.list[i];
+
+		a->is_fresh = !lun_memory_guess(&s->lun_memory, a->stand_in,
+						a->spec->has_lun, all);
+		s->luns.awaited[s->luns.awaited_cnt++] = a->stand_in;
+	}
+	err = lun_memory_choose(&s->lun_memory, all, chooses, e);
 	if (err == -EEXIST && lun_memory_lasts(&s->lun_memory))
 		error_add(e, ", or remove its line from %s",
 			  s->lun_memory.path);
-	return err ? err : server_check_volumes(&s->luns, e);
+	return err ? err : server_check_volumes(all, e);
 }
 
 static void server_log_identity(const struct server *s,
@@ -208,6 +259,23 @@ void server_detach_volumes(struct server *s, struct worker *w)
 		if (!vol->abandoned)
 			worker_remove_volume(w, vol);
 	}
+}
+
+void server_await_no_more(struct server *s, struct absent *a)
+{
+	struct lun_map *luns = &s->luns;
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < luns->awaited_cnt; i++) {
+		if (luns->awaited[i] != a->stand_in)
+			luns->awaited[kept++] = luns->awaited[i];
+	}
+	luns->awaited_cnt = kept;
+	port_awaits_less(&s->port);
+	/* Its thread may free it then. */
+	absent_remove(&s->absents, a);
+	if (!absents_count(&s->absents))
+		store_opener_dismiss(&s->opener);
 }
 
 /* ---- sizes and paths ---- */

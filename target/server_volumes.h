@@ -13,8 +13,12 @@
  * same; @e says what to do. Thread: any. */
 int server_check_volumes(const struct lun_map *luns, struct error *e);
 
-/* Opens the volumes of s->opt. After an error, s->luns has those that are open. */
+/* Opens the volumes of s->opt, or those that are there (manage_arrive.h). After an error,
+ * s->luns has those that are open. */
 int server_open_volumes(struct server *s, struct error *e);
+/* @vol is that of s->opt->backings[@index]. In the order of the options. */
+void server_take_volume(struct server *s, unsigned int index,
+			struct volume *vol);
 
 /* Loads the kept state of @vol, which no worker has yet. May block. Thread:
  * any. */
@@ -36,6 +40,9 @@ int server_attach_volumes(struct server *s, struct error *e);
 int server_register_volumes(struct server *s, struct error *e);
 /* Takes the volumes from @w, but for those that are abandoned. Thread: that of the worker, or setup. */
 void server_detach_volumes(struct server *s, struct worker *w);
+
+/* It has come, or nobody waits for it any more: frees its LUN. */
+void server_await_no_more(struct server *s, struct absent *a);
 
 /* Tells initiators if @vol has grown. Return: 1: it has grown; 0; -errno: it
  * was logged. */

@@ -49,8 +49,7 @@ static bool unprivileged_already(void)
 		 ~UNPRIVILEGED_ALLOWS);
 }
 
-/* Affects only this thread. */
-static int unprivileged_drop_caps(void)
+int plugin_drop_rights(void)
 {
 	struct __user_cap_header_struct head = {
 		.version = _LINUX_CAPABILITY_VERSION_3,
@@ -73,7 +72,7 @@ static void *unprivileged_main(void *p)
 {
 	struct unprivileged_call *call = p;
 
-	call->err = unprivileged_drop_caps();
+	call->err = plugin_drop_rights();
 	if (!call->err)
 		call->run(call->arg);
 	return NULL;

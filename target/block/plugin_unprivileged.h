@@ -16,6 +16,9 @@
  */
 int plugin_run_unprivileged(void (*run)(void *arg), void *arg);
 
+/* Gives up the same capabilities for this thread alone. 0, or -errno. */
+int plugin_drop_rights(void);
+
 /* Returns how many threads of this process have capabilities that
  * plugin_run_unprivileged() would drop. 0 if the calling one has none. Thread:
  * any. */

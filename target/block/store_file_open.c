@@ -112,7 +112,7 @@ static int check_kind(struct open_call *c)
 static int given_twice(const struct open_call *c)
 {
 	return store_file_fail(
-		c, -EBUSY,
+		c, -EEXIST,
 		"is given twice; any number of initiators can use one "
 		"volume");
 }
@@ -329,7 +329,7 @@ static int store_file_take(const struct open_call *c, struct file_store *file)
 		err = store_file_check_given(c, file->flush_fds[i], false);
 	if (!err && !c->opt->read_only && S_ISBLK(c->st.st_mode))
 		err = refuse_what_lasts(c);
-	if (!err)
+	if (!err && !given->is_own)
 		store_file_warn_of_rights(c);
 	return err;
 }

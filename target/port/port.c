@@ -772,6 +772,8 @@ static const char *port_lacks_access(struct port *port,
 	if (view->cnt == 0 && who->must_prove && !who->name[0])
 		return "it has proved no name by a key (--keys), and no rule "
 		       "by address allows a volume (--allow, ,allow=)";
+	if (view->cnt == 0 && lun_view_awaits(view))
+		return "what it may see is not here yet";
 	if (view->cnt == 0)
 		return "no volume is allowed for it (--allow, ,allow=)";
 	if (nexus)

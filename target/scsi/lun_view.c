@@ -143,6 +143,11 @@ bool lun_view_equal(const struct lun_view *a, const struct lun_view *b)
 	       !memcmp(a->read_only, b->read_only, sizeof(a->read_only));
 }
 
+bool lun_view_awaits(const struct lun_view *view)
+{
+	return memchr(view->awaited, true, sizeof(view->awaited));
+}
+
 bool lun_view_has_leaver(const struct lun_view *view)
 {
 	for (unsigned int lun = 0; lun < LUNS_MAX; lun++) {

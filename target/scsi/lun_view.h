@@ -61,6 +61,9 @@ uint64_t lun_view_digest(const struct lun_view *view);
 /* True if both have the same volumes with the same rights. */
 bool lun_view_equal(const struct lun_view *a, const struct lun_view *b);
 
+/* True if one of them is not here yet. */
+bool lun_view_awaits(const struct lun_view *view);
+
 /* True if one of the volumes is being removed. */
 bool lun_view_has_leaver(const struct lun_view *view);
 

@@ -127,7 +127,7 @@ kill -CONT "$T_TARGET"
 t_check 'it answers when it goes on' ctl status
 
 fails_in_new_dir() {
-	! rdma-target --backing "$T/none" --control "$T/made/control" 2>/dev/null &&
+	! rdma-target --strict --backing "$T/none" --control "$T/made/control" 2>/dev/null &&
 		[ ! -e "$T/made" ] &&
 		! rdma-target --backing ram:1M --listen srp+tcp://127.0.0.1:1 \
 			--user nosuchuser --control "$T/made/control" 2>/dev/null &&

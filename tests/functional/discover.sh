@@ -55,7 +55,7 @@ is_responder() { # PID
 }
 # It has its own filter, no capability, and nothing of the target: no volume and no ring.
 has_own_rights() {
-	RESPONDER=$(pgrep -P "$T_TARGET")
+	RESPONDER=$(pgrep -P "$T_TARGET" -x discovery)
 	is_responder "$RESPONDER" || return 1
 	grep -E '^(Cap(Prm|Eff|Amb)|Seccomp):' "/proc/$RESPONDER/status"
 	ls -l "/proc/$RESPONDER/fd"
@@ -97,7 +97,7 @@ fi
 goes_on() {
 	kill -9 "$RESPONDER"
 	t_wait_for 10 grep -q 'discovery has ended (signal 9)' "$T/target.log" &&
-		rdma-info "$URI" && [ -z "$(pgrep -P "$T_TARGET")" ]
+		rdma-info "$URI" && [ -z "$(pgrep -P "$T_TARGET" -x discovery)" ]
 }
 t_check 'if it dies, the target says so, and goes on' goes_on
 if [ "$has_ctl" ]; then
@@ -111,7 +111,7 @@ fi
 t_refused 'nobody answers then' 'no target has answered' rdma-discover -t 0.3
 t_target_stop TERM
 t_target_again --backing "$T/disk.img,name=disk"
-RESPONDER=$(pgrep -P "$T_TARGET")
+RESPONDER=$(pgrep -P "$T_TARGET" -x discovery)
 t_check 'another start has another' is_responder "$RESPONDER"
 t_target_stop KILL
 t_check 'it dies with the target' t_wait_for 10 t_is_gone "$RESPONDER"

@@ -13,14 +13,15 @@ U=rdma-target.service
 is() { b_is $U "$@"; } # PROPERTY REGEX
 answers() { rdma-info srp+tcp://127.0.0.1:5555; }
 starts() { systemctl start $U && answers; }
-starts_not() {
-	mv /srv/volumes/disk.img /srv/away && ! systemctl start $U
+starts_without() {
+	mv /srv/volumes/disk.img /srv/away && systemctl start $U &&
+		is ActiveState active && is StatusText 'serving; waiting for disk.img'
 }
+comes() { mv /srv/away /srv/volumes/disk.img && t_wait_for 2 is StatusText serving; }
 # Without the drop-in that names the directory.
 says_where_to_allow() {
-	mv /srv/away /srv/volumes/disk.img &&
-		rm "/etc/systemd/system/$U.d/volumes.conf" &&
-		systemctl daemon-reload && ! systemctl start $U &&
+	systemctl stop $U && rm "/etc/systemd/system/$U.d/volumes.conf" &&
+		systemctl daemon-reload && systemctl start $U &&
 		journal_says 'disk.img: .*Read-only.*; .*ReadWritePaths='
 }
 stays_active() { systemctl reload $U && answers && is ActiveState active; }
@@ -278,7 +279,8 @@ inside() {
 	cat >/etc/default/rdma-target <<-END
 		OPTIONS=--backing /srv/volumes/disk.img --listen srp+tcp://127.0.0.1:5555
 	END
-	t_check 'systemctl start tells that a volume is missing' starts_not
+	t_check 'it starts without a volume, and tells which one' starts_without
+	t_check 'which is served when it comes' comes
 	t_check 'the journal says how to let it write' says_where_to_allow
 	t_done
 }

@@ -317,11 +317,11 @@ T_TEST(file_given_twice_is_refused)
 	open_file();
 	opt = file_options();
 	assert_int_equal(backend_open(&backend_file, &opt, &second, &e),
-			 -EBUSY);
+			 -EEXIST);
 	assert_non_null(strstr(e.text, "is given twice"));
 	opt.read_only = true;
 	assert_int_equal(backend_open(&backend_file, &opt, &second, &e),
-			 -EBUSY);
+			 -EEXIST);
 	finish();
 }
 
@@ -1100,7 +1100,7 @@ T_TEST(device_is_taken_once)
 	assert_true(user >= 0);
 	opt = file_options();
 	assert_int_equal(backend_open(&backend_file, &opt, &bench.be, &e),
-			 -EBUSY);
+			 -EEXIST);
 	assert_non_null(strstr(e.text, "is given twice"));
 	close(user);
 	free_device(&d);
