@@ -459,10 +459,14 @@ int tls_handshake(struct tcp_tls *t, struct error *e)
 	if (tls_has_unsent(t))
 		return TLS_SEND;
 	if (tls_is_too_long(t))
-		return error_set(e, -EMSGSIZE,
-				 "TLS: the peer sent more than %u bytes of a "
-				 "handshake",
-				 SHAKE_LEN);
+		return t->server
+			       ? error_set(e, -EMSGSIZE,
+					   "TLS: the peer sent more than %u "
+					   "bytes of a handshake",
+					   SHAKE_LEN)
+			       : error_set(e, -ENOPROTOOPT,
+					   "what answers there has no TLS 1.3 "
+					   "with this key");
 	return TLS_RECV;
 }
 
