@@ -334,7 +334,9 @@ static void tx_seal(struct tcp_chan *ch)
 
 static void tx_send_queued(struct tcp_chan *ch)
 {
-	const int flags = MSG_NOSIGNAL | MSG_WAITALL;
+	/* The kernel's TLS refuses to wait for all. Then the rest is sent by the next
+	 * operation. */
+	const int flags = MSG_NOSIGNAL | (ch->tls ? 0 : MSG_WAITALL);
 	struct io_uring_sqe *sqe;
 
 	/* An operation that failed for now has left records, for tx_len. */

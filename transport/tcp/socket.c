@@ -2,6 +2,7 @@
 #include "transport/tcp/socket.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -13,6 +14,8 @@
 #define SOCKET_ESTABLISHED 1
 /* A peer with an open window takes no longer to send, beside the round trip. */
 #define SOCKET_QUIET_MS 10
+/* Bytes in a record of TLS. */
+#define SOCKET_RECORD_MAX 16384u
 
 static void set(int fd, int level, int option, int value)
 {
@@ -127,11 +130,27 @@ bool tcp_lives(int fd, unsigned int ms)
 		info.tcpi_last_ack_recv <= ms);
 }
 
+/* Memory of what has arrived, which is more than its bytes. */
+static size_t socket_memory(int fd)
+{
+	uint32_t info[SK_MEMINFO_VARS] = { 0 };
+	socklen_t len = sizeof(info);
+
+	getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len);
+	return info[SK_MEMINFO_RMEM_ALLOC];
+}
+
 size_t tcp_unread(int fd, size_t most)
 {
 	ssize_t n = recv(fd, NULL, most, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	size_t much;
 
-	return n > 0 ? (size_t)n : 0;
+	if (n >= 0 || errno != EFAULT)
+		return n > 0 ? (size_t)n : 0;
+	/* The kernel's TLS has something, and counts no bytes: rather too many than too
+	 * few. It has opened one record. */
+	much = socket_memory(fd) + SOCKET_RECORD_MAX;
+	return much < most ? much : most;
 }
 
 /* The window is half of the buffer, and a peer may leave half of it unused. */

@@ -691,6 +691,8 @@ int tls_begin(struct tcp_tls *t, int fd)
 	uint8_t *big;
 
 	assert(t->up && t->out.len == t->out.off);
+	if (tls_half_offload(&t->tx, fd, true) && !tls_is_half(t))
+		tls_half_offload(&t->rx, fd, false);
 	t->open = true;
 	if (t->tx.kernel && t->rx.kernel)
 		return 0;
