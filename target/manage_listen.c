@@ -299,6 +299,18 @@ static void manage_warn_of_port(const struct server *s, const char *text,
 			 text);
 }
 
+/* The target listens at @uri. After an error it does not. */
+static int manage_keep_port(struct server *s, const struct listen_how *how,
+			    const struct xp_uri *uri, struct error *e)
+{
+	int err = target_state_dir_keep_port(&s->state_dir, uri->port, e);
+
+	if (err)
+		listen_remove(how, listen_find(&s->points, uri)->tag,
+			      &s->points);
+	return err;
+}
+
 bool manage_add_listener(struct manage *m, const char *text,
 			 const struct given_files *given,
 			 struct manage_fault *f)
@@ -315,12 +327,12 @@ bool manage_add_listener(struct manage *m, const char *text,
 
 	if (!manage_check_uri(text, &uri, f))
 		return false;
-	if (target_state_dir_keep_port(&m->server->state_dir, uri.port, &e))
-		return manage_refuse_listener(f, text, e.text);
 	if (server_call_begin(m->server))
 		return manage_refuse_end(f);
 	manage_name_default(m);
 	err = listen_add(&how, &uri, &m->server->points, &e);
+	if (!err)
+		err = manage_keep_port(m->server, &how, &uri, &e);
 	if (err && was_default)
 		manage_default_listener(m);
 	if (!err)

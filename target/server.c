@@ -393,7 +393,7 @@ static int server_use_state(struct server *s,
 	return err;
 }
 
-static int server_keep_ports(const struct server *s, struct error *e)
+static int server_keep_ports(struct server *s, struct error *e)
 {
 	int err = 0;
 
@@ -423,9 +423,7 @@ static int server_open_id(struct server *s, struct error *e)
 
 	if (!err)
 		err = target_id_open(s->state_dir.id_path, &s->target, e);
-	if (!err)
-		err = server_open_luns(s, e);
-	return err ? err : server_keep_ports(s, e);
+	return err ? err : server_open_luns(s, e);
 }
 
 static int server_forget_unseen(struct server *s, struct error *e)
@@ -437,6 +435,12 @@ static int server_forget_unseen(struct server *s, struct error *e)
 static int server_use_journals(struct server *s, struct error *e)
 {
 	return server_use_state(s, server_open_journals, e);
+}
+
+/* It listens there: another target may have a port of a start that fails. */
+static int server_note_ports(struct server *s, struct error *e)
+{
+	return server_use_state(s, server_keep_ports, e);
 }
 
 static int server_give_up_rights(struct server *s, struct error *e)
@@ -574,6 +578,7 @@ static int server_get_ready(struct server *s, struct error *e)
 		/* with the rights that serving needs */
 		server_give_up_rights,
 		server_listen_all,
+		server_note_ports,
 		server_register_volumes,
 		export_open,
 		responder_process_open,

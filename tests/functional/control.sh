@@ -94,6 +94,8 @@ t_refused 'a volume without removable is not ejected' 'cannot be removed' \
 t_refused 'a name is no address of a target that serves' \
 	"'localhost': a target that serves looks up no names; give an IP address" \
 	ctl listen add srp+tcp://localhost:1
+t_check '... and its port is not kept as one of this target' \
+	test ! -e "$STATE_DIRECTORY/$T_PORT/port.1"
 t_refused 'an initiator that is not there is refused' 'not logged in' \
 	ctl session kick 0x00000000000000000000000000000001
 t_check 'nothing has changed by all that' shows stays grows

@@ -405,7 +405,8 @@ uri=$(grep -o 'srp+tcp://[0-9.:]*' "$work/one.out")
 result "ready: the line to paste works" $? "$(cat "$work/info")"
 refused "the PID file of one that runs" \
 	"PID file $work/one.pid is that of process $pid .rdma-target., which still runs" \
-	--listen "$(at $((port + 1)))" --backing ram:1M --pidfile "$work/one.pid"
+	--listen "$(at $((port + 1)))" --backing ram:1M --pidfile "$work/one.pid" \
+	--state-dir none
 [ "$(cat "$work/one.pid")" = "$pid" ]
 result "it is still there" $? "$(cat "$work/one.pid")"
 refused "port in use" "127.0.0.1:$port.*in use" "${here[@]}" --backing ram:1M \
