@@ -846,7 +846,7 @@ static const struct after_case {
 	{ "close_notify", send_bye, "the peer closed the connection" },
 	{ "an alert", send_alert, "TLS: the peer sent what it must not send" },
 	{ "an end without close_notify", send_end,
-	  "the peer closed the connection, or it broke" },
+	  "the connection broke: the peer ended it with data on the way" },
 };
 
 T_ROWS(after_the_handshake, after_cases)
