@@ -453,13 +453,13 @@ T_TEST(volume_that_hangs_does_not_make_io_fail)
 			      .done = t_session_store_result,
 			      .arg = &res };
 	struct srpi_error e;
-	unsigned int times;
+	unsigned int times = 0;
 
 	assert_int_equal(srpi_mem_register(t->session, block, BLK, &io.mem, &e),
 			 0);
 	t->never_writes = true;
 	srpi_submit(t->session, &io);
-	for (times = 0; res == 1; times++) {
+	while (res == 1) {
 		while (res == 1 && t->writes == times) {
 			assert_int_not_equal(srpi_session_state(t->session),
 					     SRPI_FAIL_FAST);
@@ -467,6 +467,7 @@ T_TEST(volume_that_hangs_does_not_make_io_fail)
 		}
 		if (res == 1)
 			reactor_skip(t->ctx->reactor, 30000);
+		times++;
 	}
 	assert_int_equal(res, -EIO);
 	assert_int_equal(t->writes, 2);
