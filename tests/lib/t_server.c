@@ -347,10 +347,9 @@ static void call_worker(void (*run)(struct login *l), struct login *l)
 /* ---- its life ---- */
 
 static const char *const default_args[] = {
-	"rdma-target", "--control", "control",	   "--no-sandbox",
-	"--discovery", "off",	    "--threads",   "1",
-	"--buffers",   "4M",	    "--state-dir", ".",
-	"-q",	       NULL
+	"rdma-target", "--control", "control", "--no-sandbox", "--discovery",
+	"off",	       "--threads", "1",       "--buffers",    "4M",
+	"--state-dir", ".",	    "-q",      "--strict",     NULL
 };
 
 static void add_args(const char *const *args)
