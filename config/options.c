@@ -31,9 +31,11 @@ bool target_options_add_backing(struct target_options *opt,
 	if (cnt == LUNS_MAX)
 		return error_refuse(e, "more than %d volumes", LUNS_MAX);
 	specs = reallocarray(opt->backings, cnt + 1, sizeof(*spec));
-	opt->backings = specs ? specs : opt->backings;
+	if (specs)
+		opt->backings = specs;
 	texts = reallocarray(opt->backing_texts, cnt + 1, sizeof(char *));
-	opt->backing_texts = texts ? texts : opt->backing_texts;
+	if (texts)
+		opt->backing_texts = texts;
 	if (!specs || !texts || !(opt->backing_texts[cnt] = strdup(text)))
 		return error_refuse(e, "out of memory");
 	opt->backings[opt->backing_cnt++] = *spec;

@@ -438,7 +438,7 @@ static bool keys_edit_remove_old(struct keys_edit *k, struct error *e)
 			    k->path, k->name);
 }
 
-/* @word: what may follow the name; NULL: nothing. */
+/* @word: what may follow the name; "": nothing. */
 static bool keys_take_arguments(struct keys_edit *k, char **arg, int cnt,
 				const char *word)
 {
@@ -471,7 +471,7 @@ enum ctl_exit ctl_key_rotate(const struct ctl_options *opt, char **arg, int cnt)
 {
 	struct keys_edit k = { 0 };
 
-	if (!keys_take_arguments(&k, arg, cnt, NULL))
+	if (!keys_take_arguments(&k, arg, cnt, ""))
 		return CTL_REFUSED;
 	return keys_change(opt, &k, keys_edit_rotate);
 }

@@ -67,7 +67,7 @@ static int key_take_first(const struct key_file *f, const char *where,
 int ini_key_read(const char *where, struct xp_key **ret, struct error *e)
 {
 	size_t len = strlen(INI_KEYRING);
-	struct key_file f;
+	struct key_file f = { 0 };
 	int err = strncmp(where, INI_KEYRING, len) == 0
 			  ? key_read_kernel(where + len, &f, e)
 			  : key_file_read(where, &f, e);

@@ -329,7 +329,8 @@ static int lun_memory_load(struct lun_memory *m, struct error *e)
 		m->path);
 }
 
-static int lun_memory_lock(struct lun_memory *m, struct error *e)
+static int lun_memory_lock(struct lun_memory *m, const char *state_dir,
+			   struct error *e)
 {
 	_cleanup_free_ char *name = NULL;
 	char who[FILE_LOCK_NAME_MAX];
@@ -346,14 +347,12 @@ static int lun_memory_lock(struct lun_memory *m, struct error *e)
 		      : file_lock_take(m->lock_fd, name, /* shared= */ false,
 				       FILE_LOCK_STORE_MS, &pid);
 	if (err == -EBUSY)
-		return error_set(
-			e, err,
-			"state directory %.*s is in use by %s: a target "
-			"of the same port is the same to initiators; "
-			"give this one another port, or its own "
-			"--state-dir",
-			(int)(strrchr(m->path, '/') - m->path), m->path,
-			file_lock_name(pid, who));
+		return error_set(e, err,
+				 "state directory %s is in use by %s: a target "
+				 "of the same port is the same to initiators; "
+				 "give this one another port, or its own "
+				 "--state-dir",
+				 state_dir, file_lock_name(pid, who));
 	return err ? error_set(e, err, "%s: %s", name, own_file_strerror(err))
 		   : 0;
 }
@@ -372,7 +371,7 @@ int lun_memory_open(struct lun_memory *m, const char *state_dir, uint16_t port,
 		m->new_path = NULL;
 	if (!m->new_path)
 		return error_set(e, -ENOMEM, "out of memory");
-	err = lun_memory_lock(m, e);
+	err = lun_memory_lock(m, state_dir, e);
 	return err ? err : lun_memory_load(m, e);
 }
 

@@ -145,7 +145,7 @@ bool lun_view_equal(const struct lun_view *a, const struct lun_view *b)
 
 bool lun_view_awaits(const struct lun_view *view)
 {
-	return memchr(view->awaited, true, sizeof(view->awaited));
+	return memchr(view->awaited, 1, sizeof(view->awaited));
 }
 
 bool lun_view_has_leaver(const struct lun_view *view)

@@ -103,7 +103,7 @@ t_check 'if it dies, the target says so, and goes on' goes_on
 if [ "$has_ctl" ]; then
 	t_check 'the status says since when, why, and what ends that' eval '
 		ctl status | tee "$T/status"
-		grep -Eq "^discovery     has ended since 2.*: signal 9, until the target is started" \
+		grep -Eq "^health +discovery has ended since 2.*: signal 9, until the target is started" \
 			"$T/status"'
 	t_check 'so do the metrics' eval '
 		ctl metrics | grep -E "^rdma_target_discovery_ended_seconds [1-9][0-9]+"'

@@ -269,7 +269,7 @@ T_TEST(defaults_in_words_are_real)
 	assert_string_equal(o.discover.rules, "/etc/rdma-discover.conf");
 	assert_true(begin_fuse(&o));
 	assert_int_equal(o.fuse.poll_us, cpus > 1 ? 200 : 0);
-	assert_int_equal(o.fuse.channels, 0); /* the library chooses */
+	assert_int_equal(o.fuse.channels, 0);	 /* the library chooses */
 	assert_int_equal(o.fuse.dev_loss_ms, 0); /* the library: off */
 	assert_string_equal(o.fuse.subtype, "rdma-block");
 	assert_string_equal(o.fuse.fsname, "");

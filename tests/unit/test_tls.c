@@ -41,7 +41,8 @@ static int find_key(void *ctx, const char *name, unsigned int nth,
 {
 	bool rotated = !strcmp(name, "rotated");
 
-	if (nth > rotated || (!rotated && strcmp(name, "backup") != 0))
+	if (nth > (rotated ? 1 : 0) ||
+	    (!rotated && strcmp(name, "backup") != 0))
 		return -ENOENT;
 	key_set(ret, name, nth ? SECRET_2 : SECRET_1);
 	return 0;
