@@ -182,13 +182,15 @@ t_target_stop KILL
 
 # ---- another volume in front of it
 
-rm -r "$STATE_DIRECTORY" && mkdir "$STATE_DIRECTORY"
-t_target_again --backing "$T/disk.img,name=disk"
+# With a state directory, the LUN would stay free for it.
+new_state() { rm -r "$STATE_DIRECTORY" && mkdir "$STATE_DIRECTORY"; }
+new_state
+t_target_again --backing "$T/disk.img,name=disk,serial=77"
 mount_with
 printf there | dd of="$M/disk" conv=notrunc,fsync status=none
 t_target_stop KILL
-rm -r "$STATE_DIRECTORY" && mkdir "$STATE_DIRECTORY"
-t_target_again --backing "$T/other.img,name=other" --backing "$T/disk.img,name=disk"
+new_state
+t_target_again --backing "$T/other.img,name=other" --backing "$T/disk.img,name=disk,serial=77"
 t_check 'a volume that has another LUN goes on' said 1 'again after .*continue'
 has_its_data() { [ "$(dd if="$M/disk" bs=5 count=1 status=none)" = there ]; }
 t_check 'with its data' has_its_data
