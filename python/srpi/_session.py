@@ -324,6 +324,7 @@ class SessionBase(Generic[V]):
             pkey=int(c.pkey),
             sl=int(c.sl),
             purpose_fault=text_of(c.purpose_fault),
+            not_ready=text_of(c.not_ready),
         )
 
     @property

@@ -132,6 +132,8 @@ class SessionInfo(NamedTuple):
     sl: int  # service level
     # Why the initiator is not that of the purpose; "": it is, or there is none.
     purpose_fault: str
+    # Why the first unit that cannot describe itself is no volume of the session; "": all can.
+    not_ready: str
 
 
 class Stats(NamedTuple):
