@@ -53,7 +53,7 @@ print(os.getxattr(sys.argv[1], "user.rdma-block." + sys.argv[2]).decode())' \
 is() { # NAME PATTERN
 	attr "$1" >"$T/.attr" && cat "$T/.attr" && grep -Eq "^$2\$" "$T/.attr"
 }
-lists_fault() { rdma-info "$URI" 2>&1 | grep 'LUN 0: .*medium not present'; }
+lists_fault() { rdma-info "$URI" 2>&1 | grep 'LUN [0-9]*: .*medium not present'; }
 blocks() { stat -c %b "$T/disk.img"; }
 more_blocks() { [ "$(blocks)" -gt "$1" ]; }
 
@@ -246,7 +246,7 @@ kill -STOP "$T_TARGET"
 dd if="$M/disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$T/.err" &
 reader=$!
 t_check 'a target that stopped is noticed' \
-	said 1 'READ .* of LUN 0 had no answer for .* wait up to 15 s'
+	said 1 'READ .* of LUN [0-9]+ had no answer for .* wait up to 15 s'
 kill -CONT "$T_TARGET"
 t_check 'it is back' said 1 'again after .*continue'
 t_check 'the read worked' wait $reader

@@ -318,7 +318,7 @@ def info_has_what_rdma_negotiated():
             c.gid, c.pkey, c.sl = gid, 0x8001, 3
 
     with Target(ram()) as target, srpi.connect(target.uri) as s:
-        assert s.info[-7:] == (0, 0, 0, "", 0, 0, ""), s.info
+        assert s.info[-8:] == (0, 0, 0, "", 0, 0, "", ""), s.info
         real, _session.lib = _session.lib, Library()
         try:
             info = s.info
