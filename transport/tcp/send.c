@@ -339,7 +339,7 @@ static void tx_send_queued(struct tcp_chan *ch)
 	const int flags = MSG_NOSIGNAL | (ch->tls ? 0 : MSG_WAITALL);
 	struct io_uring_sqe *sqe;
 
-	/* An operation that failed for now has left records, for tx_len. */
+	/* After EAGAIN, the records that were made are sent first; tx_len is theirs. */
 	if (ch->seals && tls_has_unsent(ch->tls)) {
 		tcp_chan_send_records(ch, tcp_send_done);
 		return;
